@@ -1,0 +1,48 @@
+"""Feature products against dense ones."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from user_dgl.feature_matrix import FeatureMatrix
+
+
+def _feat(density, seed=0):
+    return sp.random(30, 12, density=density, random_state=seed, format="csr")
+
+
+@pytest.mark.parametrize(("density", "sparse"), [(0.1, True), (0.9, False), (0.0, True)])
+def test_products_and_gradients(density, sparse):
+    feat = _feat(density)
+    features = FeatureMatrix(feat, torch.float64)
+    assert features.is_sparse is sparse
+    x = torch.from_numpy(feat.toarray())
+    right = torch.randn(12, 4, dtype=torch.float64, requires_grad=True)
+    left = torch.randn(30, 4, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(features.matmul(right), x @ right)
+    torch.testing.assert_close(features.t_matmul(left), x.t() @ left)
+    assert torch.autograd.gradcheck(features.matmul, (right,))
+    assert torch.autograd.gradcheck(features.t_matmul, (left,))
+
+
+@pytest.mark.parametrize("density", [0.1, 0.9])
+def test_statistics(density):
+    feat = _feat(density)
+    features, x = FeatureMatrix(feat, torch.float64), feat.toarray()
+    np.testing.assert_allclose(features.column_mean, x.mean(0))
+    np.testing.assert_allclose(features.column_variance, x.var(0), atol=1e-15)
+    np.testing.assert_allclose(features.squared_norm, (x**2).sum(1))
+    assert features.shape == (30, 12)
+
+
+def test_input_is_left_alone():
+    feat = _feat(0.2).astype(np.float32)
+    before = feat.copy()
+    FeatureMatrix(feat).matmul(torch.ones(12, 2))
+    assert (feat != before).nnz == 0
+
+
+def test_integer_features_are_taken():
+    features = FeatureMatrix(sp.csr_matrix(np.array([[1, 0, 0, 0], [0, 0, 0, 3]])))
+    assert features.matmul(torch.ones(4, 1)).ravel().tolist() == [1.0, 3.0]

@@ -1,0 +1,229 @@
+"""Loss terms against dense oracles, their bounds and their gradients."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from graphs import cliques, dense, empty_graph, random_graph
+
+from user_dgl.config import LossConfig
+from user_dgl.entropy import npsi, partition_sums
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.losses import (
+    USERLoss,
+    davies_bouldin,
+    davies_bouldin_sums,
+    observed_edge_penalty,
+    reconstruction_loss,
+)
+from user_dgl.model import State
+
+FORMS = ("textbook", "soft_features")
+
+
+def _features(num_nodes=20, density=0.2, seed=0):
+    feat = sp.random(num_nodes, 9, density=density, random_state=seed, format="csr")
+    return FeatureMatrix(feat, torch.float64), torch.from_numpy(feat.toarray())
+
+
+def _assignment(num_nodes=20, num_clusters=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(num_nodes, num_clusters, generator=generator, dtype=torch.float64)
+    return logits.softmax(1)
+
+
+def _hard(assignment):
+    return torch.nn.functional.one_hot(assignment.argmax(1), assignment.shape[1]).double()
+
+
+def _index(features, assignment, form):
+    return davies_bouldin(davies_bouldin_sums(features, assignment, form))
+
+
+def _textbook(x, y):
+    """Eq. 4 with memberships as weights, written with loops."""
+    num_clusters = y.shape[1]
+    count = y.sum(0)
+    centroid = [(y[:, k, None] * x).sum(0) / count[k] for k in range(num_clusters)]
+    spread = [
+        ((y[:, k] * ((x - centroid[k]) ** 2).sum(1)).sum() / count[k]).sqrt()
+        for k in range(num_clusters)
+    ]
+    worst = [
+        max(
+            (spread[k] + spread[m]) / (centroid[k] - centroid[m]).norm()
+            for m in range(num_clusters)
+            if m != k
+        )
+        for k in range(num_clusters)
+    ]
+    return sum(worst) / num_clusters
+
+
+def _soft_features(x, y):
+    """The authors' form: features times membership before distances are taken, (K, N, F) tensors."""
+    member = y.t()[:, :, None]  # (K, N, 1)
+    product = member * x  # (K, N, F)
+    count = member.sum(1)  # (K, 1)
+    centroid = product.sum(1) / count  # (K, F)
+    square = member * centroid[:, None] ** 2 - 2 * member * centroid[:, None] * product + product**2
+    spread = (square.sum((1, 2)) / count[:, 0]).sqrt()
+    distance = torch.cdist(centroid, centroid)
+    ratio = (spread[:, None] + spread) / distance.fill_diagonal_(math.inf)
+    return ratio.max(1).values.mean()
+
+
+@pytest.mark.parametrize(
+    ("form", "oracle"), [("textbook", _textbook), ("soft_features", _soft_features)]
+)
+@pytest.mark.parametrize("density", [0.2, 0.9])
+def test_davies_bouldin_equals_the_formula(form, oracle, density):
+    features, x = _features(density=density)
+    y = _assignment()
+    torch.testing.assert_close(_index(features, y, form), oracle(x, y))
+    torch.testing.assert_close(_index(features, _hard(y), form), oracle(x, _hard(y)))
+
+
+def test_davies_bouldin_forms_are_one_for_a_hard_assignment():
+    features, _ = _features()
+    hard, soft = _hard(_assignment()), _assignment()
+    torch.testing.assert_close(_index(features, hard, FORMS[0]), _index(features, hard, FORMS[1]))
+    assert abs(_index(features, soft, FORMS[0]) - _index(features, soft, FORMS[1])) > 1e-3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_davies_bouldin_gradcheck(form):
+    features, _ = _features()
+    y = _assignment().requires_grad_()
+    assert torch.autograd.gradcheck(lambda y: _index(features, y, form), (y,))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_davies_bouldin_of_points_on_centroids(form):
+    feat = sp.csr_matrix(np.array([[0.0, 0], [0, 0], [3, 4], [3, 4]]))
+    features = FeatureMatrix(feat, torch.float64)
+    y = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]], dtype=torch.float64, requires_grad=True)
+    value = _index(features, y, form)
+    assert value.item() == pytest.approx(0, abs=1e-5)
+    (grad,) = torch.autograd.grad(value, y)
+    assert torch.isfinite(grad).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_davies_bouldin_degenerate_assignments_are_finite(form):
+    features, _ = _features()
+    uniform = torch.full((20, 3), 1 / 3, dtype=torch.float64, requires_grad=True)
+    one = _hard(torch.ones(20, 1).double())
+    empty = torch.cat([_hard(_assignment()), torch.zeros(20, 1).double()], 1)
+    assert torch.isfinite(_index(features, uniform, form))
+    (grad,) = torch.autograd.grad(_index(features, uniform, form), uniform)
+    assert torch.isfinite(grad).all()
+    assert _index(features, one, form).item() == 0
+    torch.testing.assert_close(_index(features, empty, form), _index(features, empty[:, :4], form))
+
+
+def test_davies_bouldin_is_unchanged_by_relabelling():
+    features, _ = _features()
+    y = _assignment()
+    torch.testing.assert_close(
+        _index(features, y[:, [3, 1, 0, 2]], "textbook"), _index(features, y, "textbook")
+    )
+
+
+def test_frobenius_counts_both_directions_and_has_no_gradient_at_one():
+    graph = random_graph()
+    weight = torch.rand(graph.num_edges, dtype=torch.float64)
+    a = dense(graph, torch.ones_like(weight))
+    expected = torch.linalg.norm(dense(graph, weight) * a - a)
+    torch.testing.assert_close(observed_edge_penalty(weight, "frobenius"), expected)
+    at_one = torch.ones(5, requires_grad=True)
+    value = observed_edge_penalty(at_one, "frobenius")
+    assert value.item() == 0
+    assert torch.autograd.grad(value, at_one)[0].tolist() == [0] * 5
+
+
+def test_mean_square_does_not_depend_on_the_size_of_the_graph():
+    small, large = torch.full((5,), 0.5), torch.full((5000,), 0.5)
+    assert observed_edge_penalty(small, "mean_square") == observed_edge_penalty(
+        large, "mean_square"
+    )
+    assert observed_edge_penalty(small, "mean_square").item() == 0.25
+    assert observed_edge_penalty(torch.zeros(0), "mean_square").item() == 0
+
+
+@pytest.mark.parametrize("graph", [random_graph(40, 120), cliques(5, 8)[0], empty_graph(40)])
+def test_reconstruction_is_unbiased(graph):
+    hidden = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double()
+    adjacency = dense(graph, torch.ones(graph.num_edges).double())
+    expected = ((torch.sigmoid(hidden @ hidden.t()) - adjacency) ** 2).sum()
+    generator = torch.Generator().manual_seed(1)
+    draws = [reconstruction_loss(graph, hidden, 60, generator, "csr") for _ in range(2000)]
+    assert torch.stack(draws).mean() == pytest.approx(expected.item(), rel=0.01)
+    assert torch.stack(draws).std() > 0
+
+
+def test_reconstruction_gradient_is_unbiased():
+    graph = random_graph(12, 20)
+    hidden = torch.randn(12, 2, generator=torch.Generator().manual_seed(0)).double()
+    hidden.requires_grad_()
+    adjacency = dense(graph, torch.ones(graph.num_edges).double())
+    exact = ((torch.sigmoid(hidden @ hidden.t()) - adjacency) ** 2).sum()
+    (wanted,) = torch.autograd.grad(exact, hidden)
+    generator = torch.Generator().manual_seed(1)
+    mean = sum(reconstruction_loss(graph, hidden, 500, generator, "csr") for _ in range(400)) / 400
+    (found,) = torch.autograd.grad(mean, hidden)
+    torch.testing.assert_close(found, wanted, atol=0.02 * wanted.abs().max().item(), rtol=0)
+
+
+def test_reconstruction_of_one_node():
+    value = reconstruction_loss(empty_graph(1), torch.zeros(1, 2), 5, None, "csr")
+    assert value.item() == 0.25
+
+
+# --- USERLoss ------------------------------------------------------------------------------------
+
+
+def _state(graph, learnable=True):
+    weight = torch.rand(graph.num_edges, dtype=torch.float64, requires_grad=True)
+    observed = torch.ones(graph.num_edges, dtype=torch.bool)
+    hidden = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
+    return State(graph, weight, observed, learnable, hidden, None, _assignment(graph.num_nodes))
+
+
+def test_terms_are_named_and_weighted():
+    graph, (features, _) = random_graph(), _features()
+    state = _state(graph)
+    config = LossConfig(
+        npsi_weight=2.0,
+        davies_bouldin_weight=0.5,
+        observed_edge_weight=0.25,
+        reconstruction_weight=0.125,
+    )
+    terms = USERLoss(config, graph, features, "csr")(state, torch.Generator().manual_seed(0))
+    learned = npsi(partition_sums(graph, state.weight, state.assignment, "csr"))
+    ones = torch.ones_like(state.weight)
+    observed = npsi(partition_sums(graph, ones, state.assignment, "csr"))
+    samples, generator = 5 * graph.num_nodes, torch.Generator().manual_seed(0)
+    expected = {
+        "npsi": 2 * learned,
+        "npsi_observed": 2 * observed,
+        "davies_bouldin": 0.5 * _index(features, state.assignment, "textbook"),
+        "observed_edges": 0.25 * observed_edge_penalty(state.weight, "mean_square"),
+        "reconstruction": 0.125
+        * reconstruction_loss(graph, state.hidden, samples, generator, "csr"),
+    }
+    assert set(terms) == set(expected)
+    for name, term in terms.items():
+        torch.testing.assert_close(term, expected[name])
+
+
+def test_terms_of_weight_zero_are_left_out():
+    graph, (features, _) = random_graph(), _features()
+    config = LossConfig(npsi_weight=0.0, davies_bouldin_weight=1.0)
+    assert set(USERLoss(config, graph, features, "csr")(_state(graph))) == {"davies_bouldin"}
+    config = LossConfig(npsi_observed=False, observed_edge_weight=1.0)
+    loss = USERLoss(config, graph, features, "csr")
+    assert set(loss(_state(graph))) == {"npsi", "observed_edges"}
+    assert set(loss(_state(graph, learnable=False))) == {"npsi"}
