@@ -1,0 +1,123 @@
+"""Candidate pairs that A' may use beside the observed edges.
+
+Each source returns arrays (u, v) of directed draws; `merge_candidates` puts them together with the
+observed graph, once each. All draws come from the generator given, so that a run can be repeated.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from user_dgl.config import CandidatesConfig
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+# Exact search compares all pairs of nodes, block by block.
+MAX_EXACT_KNN = 50_000
+
+Pairs = tuple[np.ndarray, np.ndarray]
+
+
+def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
+    """Nearest nodes by cosine of the features, exact, in blocks; nodes without features get none.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    num_neighbors : int
+
+    Raises
+    ------
+    InputError
+        More nodes than `MAX_EXACT_KNN`.
+    """
+    nodes = np.flatnonzero(np.diff(feat.indptr))
+    if len(nodes) > MAX_EXACT_KNN:
+        raise InputError(
+            f"structure.candidates.feature_knn compares all pairs of {len(nodes)} nodes, more than "
+            f"{MAX_EXACT_KNN}: use structure.candidates.k_hop or uniform at this size"
+        )
+    num_neighbors = min(num_neighbors, len(nodes) - 1)
+    if num_neighbors < 1:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    # scikit-learn leaves each point itself out when asked without a query.
+    search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
+    found = search.fit(normalize(feat[nodes])).kneighbors(return_distance=False)
+    return np.repeat(nodes, num_neighbors), nodes[found.ravel()]
+
+
+def k_hop(graph: Graph, num_walks: int, hops: int, rng: np.random.Generator) -> Pairs:
+    """Ends of ``num_walks`` random walks from each node, of lengths 2..``hops`` drawn uniformly."""
+    indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
+    start = np.repeat(np.flatnonzero(np.diff(indptr)), num_walks)
+    if not len(start):
+        return start, start
+    length = rng.integers(2, hops + 1, len(start))
+    at = start.copy()
+    for step in range(hops):
+        degree = indptr[at + 1] - indptr[at]
+        chosen = indices[indptr[at] + (rng.random(len(at)) * degree).astype(np.int64)]
+        at = np.where(step < length, chosen, at)
+    return start, at
+
+
+def uniform(num_nodes: int, num_draws: int, rng: np.random.Generator) -> Pairs:
+    """``num_draws`` uniformly drawn nodes for each node."""
+    return (
+        np.repeat(np.arange(num_nodes), num_draws),
+        rng.integers(0, num_nodes, num_nodes * num_draws),
+    )
+
+
+def same_cluster(clusters: np.ndarray, num_draws: int, rng: np.random.Generator) -> Pairs:
+    """``num_draws`` nodes drawn uniformly from each node's own cluster."""
+    order = np.argsort(clusters, kind="stable")
+    sizes = np.bincount(clusters)
+    first = np.cumsum(sizes) - sizes
+    nodes = np.repeat(np.arange(len(clusters)), num_draws)
+    own = clusters[nodes]
+    return nodes, order[first[own] + (rng.random(len(nodes)) * sizes[own]).astype(np.int64)]
+
+
+def draw_candidates(
+    config: CandidatesConfig,
+    graph: Graph,
+    rng: np.random.Generator,
+    clusters: np.ndarray | None = None,
+) -> list[Pairs]:
+    """Pairs of all random sources that the config asks for; ``same_cluster`` needs clusters."""
+    drawn = []
+    if config.k_hop:
+        drawn.append(k_hop(graph, config.k_hop, config.hops, rng))
+    if config.uniform:
+        drawn.append(uniform(graph.num_nodes, config.uniform, rng))
+    if config.same_cluster and clusters is not None:
+        drawn.append(same_cluster(clusters, config.same_cluster, rng))
+    return drawn
+
+
+def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torch.Tensor]:
+    """Observed graph with candidate pairs, each pair once.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed edges; all are kept.
+    candidates : list of (u, v)
+        Loops, repeats and observed pairs among them are dropped.
+
+    Returns
+    -------
+    Graph with P pairs, bool Tensor (P,)
+        The second says which pairs are observed.
+    """
+    num_nodes = graph.num_nodes
+    keys = [graph.keys]
+    for u, v in candidates:
+        proper = u != v
+        u, v = u[proper].astype(np.int64), v[proper].astype(np.int64)
+        keys.append(np.minimum(u, v) * num_nodes + np.maximum(u, v))
+    merged = Graph.from_keys(num_nodes, np.unique(np.concatenate(keys)))
+    return merged, torch.from_numpy(graph.positions(merged.keys) >= 0)

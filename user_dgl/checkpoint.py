@@ -1,0 +1,52 @@
+"""Files that are whole or absent."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from user_dgl.errors import InputError
+
+
+def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
+    """Write a file aside, flush it to the disk, then rename it onto ``path``.
+
+    Parameters
+    ----------
+    path : Path
+    write : callable
+        Gets the open binary file.
+    """
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        with open(aside, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Save tensors and plain types; a crash leaves the previous checkpoint in place."""
+    write_atomically(path, lambda file: torch.save(state, file))
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Load what `save_checkpoint` wrote, refusing anything but tensors and plain types.
+
+    Raises
+    ------
+    InputError
+        Missing, truncated or foreign file.
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no checkpoint there to go on from") from None
+    except Exception as error:  # torch raises many kinds for a damaged file
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path}: not a readable checkpoint ({first})") from None

@@ -1,0 +1,9 @@
+"""Models that USER supports: each maps a normalised graph and features to embeddings H (N, d)."""
+
+from user_dgl.encoders.gae import GAE
+from user_dgl.encoders.gcn import GCN
+from user_dgl.encoders.propagation import Propagation
+
+ENCODERS = {"gcn": GCN, "gae": GAE}
+
+__all__ = ["ENCODERS", "GAE", "GCN", "Propagation"]

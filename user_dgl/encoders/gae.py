@@ -1,0 +1,35 @@
+"""Encoder of the graph autoencoder that the paper's text supports (Kipf and Welling, 2016)."""
+
+import torch
+from torch import nn
+
+from user_dgl.encoders.propagation import Propagation
+from user_dgl.feature_matrix import FeatureMatrix
+
+
+class GAE(nn.Module):
+    r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+        super().__init__()
+        widths = (in_feats, *hidden_feats)
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in zip(widths, widths[1:])
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.out_feats = hidden_feats[-1]
+
+    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+        """Embeddings H (N, out_feats)."""
+        hidden = propagation(features.matmul(self.weights[0]))
+        for weight in list(self.weights)[1:]:
+            hidden = propagation(self.dropout(torch.relu(hidden)) @ weight)
+        return hidden

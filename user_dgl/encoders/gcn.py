@@ -1,0 +1,76 @@
+"""Graph convolutional encoder of the authors' code (Kipf and Welling, 2017, with BatchNorm)."""
+
+import torch
+from torch import nn
+
+from user_dgl.encoders.propagation import Propagation
+from user_dgl.feature_matrix import FeatureMatrix
+
+_EPS = 1e-5  # as in torch.nn.BatchNorm1d
+
+
+class InputBatchNormLinear(nn.Module):
+    r"""BatchNorm of the features followed by a linear map, without densifying sparse features.
+
+    .. math::
+        \left(\frac{X - \mu}{\sigma} \gamma + b\right) W
+        = X (\mathrm{diag}(\gamma / \sigma) W) + (b - \mu \gamma / \sigma) W
+
+    Mean and variance are those of all nodes, in training and afterwards: X never changes. (torch's
+    running averages approach the same values.)
+
+    Parameters
+    ----------
+    in_feats, out_feats : int
+    """
+
+    def __init__(self, in_feats: int, out_feats: int):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.ones(in_feats))
+        self.beta = nn.Parameter(torch.zeros(in_feats))
+        self.linear = nn.Linear(in_feats, out_feats, bias=False)
+
+    def forward(self, features: FeatureMatrix) -> torch.Tensor:
+        """(N, F) -> (N, out_feats)."""
+        scale = self.gamma * (features.column_variance + _EPS).rsqrt()  # (F,)
+        weight = self.linear.weight.t()  # (F, out)
+        shift = (self.beta - features.column_mean * scale) @ weight  # (out,)
+        return features.matmul(scale[:, None] * weight) + shift
+
+
+class GCN(nn.Module):
+    r"""Layers :math:`H \leftarrow \mathrm{BN}(\mathrm{ReLU}(S H W + b))` on batch-normalised features.
+
+    Follows the authors' code: BatchNorm on the input and after each ReLU, dropout between layers.
+    BatchNorm uses the statistics of the nodes at hand also after training, so that the final state
+    does not depend on running averages.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+        super().__init__()
+        self.first = InputBatchNormLinear(in_feats, hidden_feats[0])
+        self.linears = nn.ModuleList(
+            nn.Linear(a, b, bias=False) for a, b in zip(hidden_feats, hidden_feats[1:])
+        )
+        self.biases = nn.ParameterList(torch.zeros(width) for width in hidden_feats)
+        self.norms = nn.ModuleList(
+            nn.BatchNorm1d(width, eps=_EPS, track_running_stats=False) for width in hidden_feats
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.out_feats = hidden_feats[-1]
+
+    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+        """Embeddings H (N, out_feats)."""
+        hidden = self.first(features)
+        for layer, (bias, norm) in enumerate(zip(self.biases, self.norms)):
+            if layer:
+                hidden = self.linears[layer - 1](self.dropout(hidden))
+            hidden = norm(torch.relu(propagation(hidden) + bias))
+        return hidden

@@ -1,0 +1,87 @@
+"""The learned sparse graph A'."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.preprocessing import normalize
+from torch import nn
+
+from user_dgl.config import StructureConfig
+from user_dgl.graph import Graph
+
+# softplus(theta) = 0 would need theta = -inf.
+_LEAST_WEIGHT = 1e-3
+_BLOCK = 100_000
+
+
+class LearnedAdjacency(nn.Module):
+    r"""A' of Eq. 6 as one non-negative weight a pair, :math:`w = \mathrm{softplus}(\theta)`.
+
+    :math:`A' \ge 0` and :math:`A' = A'^T`, the constraints of Eq. 5, hold by construction. The
+    paper's A' is a free N x N matrix and the authors' code learns :math:`P P^T` with P (N, N); here
+    the pairs are the observed edges and sampled candidates: memory is linear in their number.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed and candidate pairs.
+    observed : bool Tensor (P,)
+        Which pairs are observed edges.
+    initial_weight : Tensor (P,)
+        First weights, at least 0.001 after clamping.
+    learnable : bool
+        False keeps the weights as they are: the paper's ablation "fix A'".
+    """
+
+    def __init__(self, graph: Graph, observed, initial_weight, learnable: bool = True):
+        super().__init__()
+        self.graph = graph
+        self.register_buffer("observed", observed)
+        self.theta = nn.Parameter(inverse_softplus(initial_weight), requires_grad=learnable)
+
+    def forward(self) -> torch.Tensor:
+        """Weights of all pairs (P,)."""
+        return nn.functional.softplus(self.theta)
+
+    @property
+    def num_candidates(self) -> int:
+        """Pairs that are no observed edges."""
+        return len(self.observed) - int(self.observed.sum())
+
+
+def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
+    r""":math:`\theta` with :math:`\mathrm{softplus}(\theta) = w`, for w clamped to at least 0.001.
+
+    >>> round(nn.functional.softplus(inverse_softplus(torch.tensor(0.5))).item(), 6)
+    0.5
+    """
+    weight = weight.clamp_min(_LEAST_WEIGHT)
+    return weight + torch.log(-torch.expm1(-weight))
+
+
+def prior_weight(config: StructureConfig, graph: Graph, feat: sp.csr_matrix) -> torch.Tensor:
+    r"""First weight of each observed pair (E,).
+
+    ``uniform``: 1. ``feature_cosine`` (not in the paper): with :math:`c_e` the cosine of the
+    features at the ends and :math:`\bar c` its mean over the edges,
+    :math:`\mathrm{clip}(c_e / \bar c, 0.05, 4)^p`; an edge between dissimilar nodes starts light.
+
+    Parameters
+    ----------
+    config : StructureConfig
+    graph : Graph
+    feat : scipy CSR (N, F)
+    """
+    if config.prior == "uniform" or not graph.num_edges:
+        return torch.ones(graph.num_edges)
+    rows = normalize(feat)
+    cosine = np.empty(graph.num_edges, dtype=np.float32)
+    # In blocks: the rows of all pairs at once would hold every node's features degree times.
+    for start in range(0, graph.num_edges, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        u, v = rows[graph.src[block].numpy()], rows[graph.dst[block].numpy()]
+        cosine[block] = np.asarray(u.multiply(v).sum(axis=1)).ravel()
+    mean = cosine.mean()
+    if mean <= 0:
+        return torch.ones(graph.num_edges)
+    return torch.from_numpy(np.clip(cosine / mean, 0.05, 4.0) ** config.prior_power)

@@ -1,0 +1,394 @@
+"""Training of USER: restarts, epochs, refresh of candidates, checkpoints.
+
+Labels do not come here: a `Trainer` gets a graph and features. Restarts are chosen by the loss.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from tqdm.auto import tqdm
+
+from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
+from user_dgl.config import Config
+from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.graph import Graph
+from user_dgl.losses import USERLoss
+from user_dgl.model import USER, State
+from user_dgl.ops import resolve_engine
+from user_dgl.structure import LearnedAdjacency, prior_weight
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Final state of the restart with the lowest loss, without dropout.
+
+    Attributes
+    ----------
+    clusters : int64 (N,)
+        Arg max of Y.
+    probs : float32 (N, K)
+        Y.
+    embedding : float32 (N, d)
+    graph : Graph
+        Pairs of A'.
+    weight : float32 (P,)
+        A'.
+    observed : bool (P,)
+    loss : dict of str to float
+        Weighted terms and their ``total``.
+    restart_losses : list of float
+    engine : str
+    seconds_per_epoch : float
+        Median over the epochs of all restarts.
+    warnings : list of str
+    """
+
+    clusters: np.ndarray
+    probs: np.ndarray
+    embedding: np.ndarray
+    graph: Graph
+    weight: np.ndarray
+    observed: np.ndarray
+    loss: dict[str, float]
+    restart_losses: list[float]
+    engine: str
+    seconds_per_epoch: float
+    warnings: list[str]
+
+
+@dataclass
+class _Progress:
+    """Where training stands; all of it goes into a checkpoint."""
+
+    restart: int = 0
+    epoch: int = 0
+    restart_losses: list[float] = field(default_factory=list)
+    best: dict[str, Any] | None = None
+    epoch_seconds: list[float] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains USER on a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph.
+    feat : scipy CSR (N, F)
+    config : Config
+    log : callable
+        Gets each line for people.
+    record : callable
+        Gets each epoch's numbers as a dict.
+    save : callable
+        Gets each checkpoint as a dict of tensors and plain types.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        feat: sp.csr_matrix,
+        config: Config,
+        *,
+        log: Callable[[str], None] = lambda line: None,
+        record: Callable[[dict[str, Any]], None] = lambda row: None,
+        save: Callable[[dict[str, Any]], None] = lambda state: None,
+    ):
+        _check_sizes(graph, feat, config)
+        self.config, self.graph, self.feat = config, graph, feat
+        self.log, self.record, self.save = log, record, save
+        self.device = _resolve_device(config.device)
+        self.engine = resolve_engine(config.structure.engine, self.device)
+        self.features = FeatureMatrix(feat, device=self.device)
+        self.loss = USERLoss(config.loss, graph.to(self.device), self.features, self.engine)
+        self._static_candidates: list[Pairs] = []
+        candidates = config.structure.candidates
+        if config.structure.learnable and candidates.feature_knn:
+            self._static_candidates = [feature_knn(feat, candidates.feature_knn)]
+        self._progress = _Progress()
+
+    def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
+        """Train all restarts, or go on from a checkpoint.
+
+        Raises
+        ------
+        NonFiniteLossError
+            A term is NaN or infinite; nothing was updated with it.
+        """
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            if checkpoint is not None:
+                self._restore(checkpoint)
+            for restart in range(self._progress.restart, self.config.train.restarts):
+                if checkpoint is None:
+                    self._start(restart)
+                checkpoint = None
+                self._run_epochs()
+                self._finish_restart()
+            return self._result()
+
+    # -----------------------------------------------------------------------------------------
+
+    def _start(self, restart: int) -> None:
+        self._progress.restart, self._progress.epoch = restart, 0
+        sequence = np.random.SeedSequence([self.config.seed, restart])
+        torch.manual_seed(int(sequence.generate_state(1)[0]))
+        self._build(*self._initial_pairs(restart))
+        self._checkpoint()
+
+    def _initial_pairs(self, restart: int) -> tuple[Graph, torch.Tensor]:
+        config, drawn = self.config.structure, list(self._static_candidates)
+        if config.learnable:
+            rng = np.random.default_rng([self.config.seed, restart, 0])
+            drawn += draw_candidates(config.candidates, self.graph, rng)
+        return merge_candidates(self.graph, drawn)
+
+    def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
+        """Model, optimiser and schedule for the given pairs of A'."""
+        config, train = self.config, self.config.train
+        weight = torch.full((pairs.num_edges,), config.structure.candidates.initial_weight)
+        weight[observed] = 1.0
+        if config.structure.learnable:
+            weight[observed] = prior_weight(config.structure, self.graph, self.feat)
+        structure = LearnedAdjacency(
+            pairs.to(self.device), observed, weight, config.structure.learnable
+        )
+        self.model = USER(structure, self.features.shape[1], config.model, self.engine)
+        self.model.to(self.device)
+        network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
+        groups = [{"params": network, "weight_decay": train.weight_decay}]
+        if config.structure.learnable:
+            # Without weight decay: it would draw every weight to softplus(0) = 0.69.
+            lr = train.structure_lr or train.lr
+            groups.append({"params": [self.model.structure.theta], "lr": lr, "weight_decay": 0.0})
+        self.optimizer = torch.optim.Adam(groups, lr=train.lr)
+        self.schedule = None
+        if train.plateau_factor < 1:
+            self.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+                self.optimizer, factor=train.plateau_factor, patience=train.plateau_patience
+            )
+
+    def _run_epochs(self) -> None:
+        train, progress = self.config.train, self._progress
+        name = f"restart {progress.restart}" if train.restarts > 1 else "training"
+        # disable=None: a bar on a terminal, none in a file, where the log lines serve.
+        with tqdm(
+            total=train.epochs, initial=progress.epoch, desc=name, disable=None, leave=False
+        ) as bar:
+            while progress.epoch < train.epochs:
+                self._refresh_candidates()
+                started = time.perf_counter()
+                terms, clusters_in_use = self._step()
+                seconds = time.perf_counter() - started
+                progress.epoch_seconds.append(seconds)
+                progress.epoch += 1
+                self._report(terms, clusters_in_use, seconds)
+                bar.update()
+                if progress.epoch % train.checkpoint_every == 0 or progress.epoch == train.epochs:
+                    self._checkpoint()
+
+    def _step(self) -> tuple[dict[str, float], int]:
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        state = self.model(self.features)
+        terms = self.loss(state)
+        values = {name: term.item() for name, term in terms.items()}
+        if not all(math.isfinite(value) for value in values.values()):
+            shown = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
+            raise NonFiniteLossError(
+                f"epoch {self._progress.epoch}: the loss is not finite ({shown}); the model was "
+                "not updated with it. Lower train.lr or the weight of that term"
+            )
+        total = sum(terms.values())
+        if isinstance(total, torch.Tensor) and total.requires_grad:
+            total.backward()
+            self.optimizer.step()
+            if self.schedule is not None:
+                self.schedule.step(sum(values.values()))
+        values["total"] = sum(values.values())
+        return values, len(torch.unique(state.assignment.argmax(1)))
+
+    def _report(self, terms: dict[str, float], clusters_in_use: int, seconds: float) -> None:
+        progress, train = self._progress, self.config.train
+        row = {"restart": progress.restart, "epoch": progress.epoch, "loss": terms["total"]}
+        row |= {name: value for name, value in terms.items() if name != "total"}
+        row |= {
+            "clusters_in_use": clusters_in_use,
+            "lr": self.optimizer.param_groups[0]["lr"],
+            "seconds": seconds,
+        }
+        self.record(row)
+        if progress.epoch % train.log_every and progress.epoch != train.epochs:
+            return
+        parts = [f"Epoch {progress.epoch:05d}", f"Loss {terms['total']:.4f}"]
+        parts += [f"{name} {value:.4f}" for name, value in terms.items() if name != "total"]
+        parts += [f"Clusters {clusters_in_use}", f"Time {seconds:.3f}"]
+        self.log(" | ".join(parts))
+
+    def _finish_restart(self) -> None:
+        progress = self._progress
+        _, terms = self._evaluate()
+        total = sum(terms.values())
+        if not math.isfinite(total):
+            shown = ", ".join(f"{name} {value:.6g}" for name, value in terms.items())
+            raise NonFiniteLossError(
+                f"after {progress.epoch} epochs the loss is not finite: {shown}"
+            )
+        progress.restart_losses.append(total)
+        if self.config.train.restarts > 1:
+            self.log(f"Restart {progress.restart} ends with loss {total:.6f}")
+        if progress.best is None or total < progress.best["loss"]:
+            progress.best = {"loss": total, "restart": progress.restart, **self._structure_state()}
+            progress.best["model"] = {k: v.clone() for k, v in self.model.state_dict().items()}
+
+    @torch.no_grad()
+    def _evaluate(self) -> tuple[State, dict[str, float]]:
+        """Final state and loss terms, without dropout, with a fixed draw of sampled pairs."""
+        self.model.eval()
+        state = self.model(self.features)
+        generator = torch.Generator().manual_seed(self.config.seed)
+        return state, {name: term.item() for name, term in self.loss(state, generator).items()}
+
+    def _result(self) -> Fit:
+        progress = self._progress
+        best = progress.best
+        pairs = Graph.from_keys(self.graph.num_nodes, best["keys"].numpy())
+        self._build(pairs, best["observed"])
+        self.model.load_state_dict(best["model"])
+        state, terms = self._evaluate()
+        probs = state.assignment.cpu().numpy()
+        clusters = probs.argmax(1)
+        asked, found = probs.shape[1], len(np.unique(clusters))
+        warnings = list(progress.warnings)
+        if found < asked:
+            warnings.append(
+                f"{asked} clusters asked for, {found} found: the others are empty; try more "
+                "train.restarts or another train.lr"
+            )
+        with torch.no_grad():
+            embedding = self.model.embedding(state)
+        return Fit(
+            clusters=clusters,
+            probs=probs,
+            embedding=embedding.cpu().numpy(),
+            graph=pairs,
+            weight=state.weight.detach().cpu().numpy(),
+            observed=best["observed"].numpy(),
+            loss={"total": sum(terms.values()), **terms},
+            restart_losses=list(progress.restart_losses),
+            engine=self.engine,
+            seconds_per_epoch=statistics.median(progress.epoch_seconds),
+            warnings=warnings,
+        )
+
+    # -----------------------------------------------------------------------------------------
+
+    def _refresh_candidates(self) -> None:
+        """Every so many epochs, new pairs take the place of the lighter half of the candidates."""
+        config, progress = self.config.structure.candidates, self._progress
+        due = config.refresh_every and progress.epoch and not progress.epoch % config.refresh_every
+        if not due or not self.config.structure.learnable:
+            return
+        old = self.model.structure
+        self.model.eval()
+        with torch.no_grad():
+            clusters = self.model(self.features).assignment.argmax(1).cpu().numpy()
+        rng = np.random.default_rng([self.config.seed, progress.restart, progress.epoch])
+        drawn = draw_candidates(config, self.graph, rng, clusters)
+        if not drawn:
+            return
+        weight = old().detach()
+        candidates = ~old.observed
+        kept = old.observed.clone()
+        if candidates.any():
+            kept |= candidates & (weight >= weight[candidates].median())
+        kept = kept.cpu().numpy()
+        pairs_kept = old.graph.to("cpu")
+        drawn.append((pairs_kept.src.numpy()[kept], pairs_kept.dst.numpy()[kept]))
+        pairs, observed = merge_candidates(self.graph, drawn)
+        place = torch.from_numpy(pairs.positions(pairs_kept.keys[kept])).to(self.device)
+        self._replace_structure(pairs, observed, place, torch.from_numpy(kept).to(self.device))
+
+    def _replace_structure(self, pairs, observed, place, kept) -> None:
+        """New pairs at their first weight; those kept take theta and Adam's moments along."""
+        old = self.model.structure.theta
+        first = self.config.structure.candidates.initial_weight
+        structure = LearnedAdjacency(
+            pairs.to(self.device),
+            observed.to(self.device),
+            torch.full((pairs.num_edges,), first, device=self.device),
+        )
+        with torch.no_grad():
+            structure.theta[place] = old[kept]
+        self.model.set_structure(structure)
+        self.optimizer.param_groups[1]["params"] = [structure.theta]
+        moments = self.optimizer.state.pop(old, None)
+        if moments:
+            carried = {"step": moments["step"]}
+            for name in ("exp_avg", "exp_avg_sq"):
+                carried[name] = torch.zeros_like(structure.theta)
+                carried[name][place] = moments[name][kept]
+            self.optimizer.state[structure.theta] = carried
+
+    # -----------------------------------------------------------------------------------------
+
+    def _structure_state(self) -> dict[str, torch.Tensor]:
+        structure = self.model.structure
+        keys = torch.from_numpy(structure.graph.to("cpu").keys)
+        return {"keys": keys, "observed": structure.observed.cpu().clone()}
+
+    def _checkpoint(self) -> None:
+        self.save(
+            {
+                "progress": vars(self._progress),
+                "structure": self._structure_state(),
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "schedule": None if self.schedule is None else self.schedule.state_dict(),
+                "rng": torch.get_rng_state(),
+                "rng_cuda": torch.cuda.get_rng_state(self.device)
+                if self.device.type == "cuda"
+                else None,
+            }
+        )
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._progress = _Progress(**state["progress"])
+        pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
+        if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
+            raise InputError("the checkpoint is of another graph: its observed edges differ")
+        self._build(pairs, state["structure"]["observed"])
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.schedule is not None:
+            self.schedule.load_state_dict(state["schedule"])
+        torch.set_rng_state(state["rng"])
+        if state["rng_cuda"] is not None:
+            torch.cuda.set_rng_state(state["rng_cuda"], self.device)
+
+
+def _check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> None:
+    clusters = config.model.num_clusters
+    if clusters is None:
+        raise InputError("model.num_clusters is not set: say how many clusters to find")
+    if clusters > graph.num_nodes:
+        raise InputError(f"{clusters} clusters asked for, {graph.num_nodes} nodes given")
+    if feat is None:
+        raise InputError("the data have no node features, which the encoder needs")
+    if feat.shape[1] == 0:
+        raise InputError("the node features have no columns")
+
+
+def _resolve_device(device: str) -> torch.device:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device=cuda: torch sees no CUDA device here; use device=cpu")
+    return torch.device("cuda" if device == "cuda" else "cpu")
