@@ -303,26 +303,68 @@ class Config(_Section):
             raise InputError("structure.engine=dgl runs on the CPU: use device=cpu or engine=csr")
 
     def inert_settings(self) -> list[str]:
-        """Settings given to this run that have no effect in it, one line each."""
-        lines = []
-        noise = self.data.noise
-        if noise.kind != "random_flip" and noise.rate:
-            lines.append(f"data.noise.rate={noise.rate} has no effect with kind={noise.kind}")
-        if noise.kind != "file" and noise.file:
-            lines.append(f"data.noise.file has no effect with data.noise.kind={noise.kind}")
-        candidates = self.structure.candidates
+        """Settings away from their default that have no effect in this run, one line each."""
+        data, structure, loss = self.data, self.structure, self.loss
+        candidates = structure.candidates
         drawn = candidates.k_hop or candidates.uniform or candidates.same_cluster
-        if not self.structure.learnable:
-            if drawn or candidates.feature_knn or self.structure.prior != "uniform":
-                lines.append("structure.learnable=false leaves out candidates and prior")
-            if self.loss.observed_edge_weight:
-                lines.append("loss.observed_edge_weight has no effect with learnable=false")
-        elif candidates.refresh_every and not drawn:
-            lines.append(
-                "structure.candidates.refresh_every has no effect without k_hop, uniform or "
-                "same_cluster"
-            )
+        some_candidates = drawn or candidates.feature_knn
+        dead = (
+            (data.noise.kind != "random_flip", "data.noise.kind", "data.noise.rate"),
+            (data.noise.kind != "random_flip", "data.noise.kind", "data.noise.seed"),
+            (data.noise.kind != "file", "data.noise.kind", "data.noise.file"),
+            (data.kind != "synthetic", "data.kind", "data.synthetic"),
+            (data.kind not in ("planetoid", "dgl"), "data.kind", "data.name"),
+            (data.kind in ("edge_list", "synthetic"), "data.kind", "data.path"),
+            (data.kind != "edge_list", "data.kind", "data.edges"),
+            (data.kind != "edge_list", "data.kind", "data.features"),
+            (data.kind != "edge_list", "data.kind", "data.labels"),
+            (not structure.learnable, "structure.learnable", "structure.prior"),
+            (not structure.learnable, "structure.learnable", "structure.candidates"),
+            (not structure.learnable, "structure.learnable", "train.structure_lr"),
+            (not structure.learnable, "structure.learnable", "loss.observed_edge_weight"),
+            (structure.prior == "uniform", "structure.prior", "structure.prior_power"),
+            (not candidates.k_hop, "structure.candidates.k_hop", "structure.candidates.hops"),
+            (
+                not some_candidates,
+                "structure.candidates.feature_knn",
+                "structure.candidates.initial_weight",
+            ),
+            (not drawn, "structure.candidates.k_hop", "structure.candidates.refresh_every"),
+            (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
+            (
+                not loss.davies_bouldin_weight,
+                "loss.davies_bouldin_weight",
+                "loss.davies_bouldin_form",
+            ),
+            (
+                not loss.observed_edge_weight,
+                "loss.observed_edge_weight",
+                "loss.observed_edge_form",
+            ),
+            (
+                not loss.reconstruction_weight,
+                "loss.reconstruction_weight",
+                "loss.reconstruction_samples",
+            ),
+        )
+        default = Config()
+        lines = []
+        for is_dead, cause, key in dead:
+            value = _get(self, key)
+            if is_dead and value != _get(default, key):
+                shown = key if dataclasses.is_dataclass(value) else f"{key}={_shown(value)}"
+                lines.append(f"{shown} has no effect with {cause}={_shown(_get(self, cause))}")
         return lines
+
+
+def _get(config: Any, key: str) -> Any:
+    for name in key.split("."):
+        config = getattr(config, name)
+    return config
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def load_config(path: str | os.PathLike | None, overrides: typing.Sequence[str] = ()) -> Config:

@@ -1,5 +1,7 @@
 """Encoder of the graph autoencoder that the paper's text supports (Kipf and Welling, 2016)."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -22,7 +24,7 @@ class GAE(nn.Module):
         super().__init__()
         widths = (in_feats, *hidden_feats)
         self.weights = nn.ParameterList(
-            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in zip(widths, widths[1:])
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
         )
         self.dropout = nn.Dropout(dropout)
         self.out_feats = hidden_feats[-1]

@@ -1,5 +1,7 @@
 """Graph convolutional encoder of the authors' code (Kipf and Welling, 2017, with BatchNorm)."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -56,9 +58,7 @@ class GCN(nn.Module):
     def __init__(self, in_feats: int, hidden_feats, dropout: float):
         super().__init__()
         self.first = InputBatchNormLinear(in_feats, hidden_feats[0])
-        self.linears = nn.ModuleList(
-            nn.Linear(a, b, bias=False) for a, b in zip(hidden_feats, hidden_feats[1:])
-        )
+        self.linears = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(hidden_feats))
         self.biases = nn.ParameterList(torch.zeros(width) for width in hidden_feats)
         self.norms = nn.ModuleList(
             nn.BatchNorm1d(width, eps=_EPS, track_running_stats=False) for width in hidden_feats
@@ -69,7 +69,7 @@ class GCN(nn.Module):
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         hidden = self.first(features)
-        for layer, (bias, norm) in enumerate(zip(self.biases, self.norms)):
+        for layer, (bias, norm) in enumerate(zip(self.biases, self.norms, strict=True)):
             if layer:
                 hidden = self.linears[layer - 1](self.dropout(hidden))
             hidden = norm(torch.relu(propagation(hidden) + bias))

@@ -1,0 +1,113 @@
+"""Candidate pairs: what each source may draw, and how they join the observed graph."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import cliques, empty_graph, random_graph
+
+from user_dgl.candidates import (
+    draw_candidates,
+    feature_knn,
+    k_hop,
+    merge_candidates,
+    same_cluster,
+    uniform,
+)
+from user_dgl.config import CandidatesConfig
+from user_dgl.errors import InputError
+
+
+def _rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_feature_knn_equals_the_dense_ranking():
+    x = sp.random(40, 15, density=0.4, random_state=0).toarray()
+    x[7] = 0
+    feat = sp.csr_matrix(x)
+    u, v = feature_knn(feat, 3)
+    norm = np.linalg.norm(x, axis=1)
+    cosine = (x @ x.T) / np.outer(norm, norm).clip(1e-12)
+    np.fill_diagonal(cosine, -1)
+    assert 7 not in u
+    assert 7 not in v
+    for node in np.unique(u):
+        found = np.sort(cosine[node, v[u == node]])
+        np.testing.assert_allclose(found, np.sort(cosine[node])[-3:], atol=1e-6)
+    assert len(u) == 3 * 39
+
+
+def test_feature_knn_of_few_nodes_and_of_none():
+    assert len(feature_knn(sp.csr_matrix(np.eye(3)), 10)[0]) == 6
+    assert len(feature_knn(sp.csr_matrix((4, 2)), 5)[0]) == 0
+
+
+def test_feature_knn_refuses_more_than_it_can_compare(monkeypatch):
+    monkeypatch.setattr("user_dgl.candidates.MAX_EXACT_KNN", 10)
+    with pytest.raises(InputError, match="k_hop or uniform"):
+        feature_knn(sp.csr_matrix(np.ones((11, 2))), 2)
+
+
+@pytest.mark.parametrize("hops", [2, 3])
+def test_k_hop_ends_are_within_reach(hops):
+    graph = random_graph(40, 60)
+    start, end = k_hop(graph, 4, hops, _rng())
+    adjacency = graph.to_scipy().toarray()
+    reach = sum(np.linalg.matrix_power(adjacency, length) for length in range(2, hops + 1)) > 0
+    assert reach[start, end].all()
+    has_edges = np.flatnonzero(adjacency.sum(1))
+    np.testing.assert_array_equal(np.unique(start), has_edges)
+    assert len(start) == 4 * len(has_edges)
+
+
+def test_k_hop_without_edges():
+    assert len(k_hop(empty_graph(), 3, 2, _rng())[0]) == 0
+
+
+def test_same_cluster_stays_in_the_cluster():
+    clusters = np.array([3, 0, 0, 3, 1, 0, 3])
+    u, v = same_cluster(clusters, 50, _rng())
+    np.testing.assert_array_equal(clusters[u], clusters[v])
+    for cluster in (0, 3):
+        members = set(np.flatnonzero(clusters == cluster))
+        assert {int(x) for x in v[clusters[u] == cluster]} == members
+
+
+def test_uniform_covers_all_nodes():
+    u, v = uniform(10, 100, _rng())
+    assert len(u) == 1000
+    assert set(v.tolist()) == set(range(10))
+
+
+def test_draws_repeat_with_the_seed():
+    config = CandidatesConfig(k_hop=2, uniform=2, same_cluster=2, refresh_every=1)
+    graph, clique = cliques(4, 5)
+    first, again = (draw_candidates(config, graph, _rng(5), clique.numpy()) for _ in range(2))
+    other = draw_candidates(config, graph, _rng(6), clique.numpy())
+    assert len(first) == 3
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a[1], b[1])
+    assert any((a[1] != b[1]).any() for a, b in zip(first, other, strict=True))
+    assert len(draw_candidates(config, graph, _rng(5))) == 2
+
+
+def test_merge_keeps_every_observed_edge_and_each_pair_once():
+    graph = random_graph()
+    u = np.array([0, 1, 1, 5, int(graph.src[0]), 18])
+    v = np.array([1, 0, 1, 5, int(graph.dst[0]), 19])
+    merged, observed = merge_candidates(graph, [(u, v), (v, u)])
+    assert (merged.keys[observed.numpy()] == graph.keys).all()
+    new = {
+        tuple(pair)
+        for pair in zip(merged.src[~observed].tolist(), merged.dst[~observed].tolist(), strict=True)
+    }
+    already = {tuple(p) for p in zip(graph.src.tolist(), graph.dst.tolist(), strict=True)}
+    assert new == {(0, 1), (18, 19)} - already
+    assert len(np.unique(merged.keys)) == merged.num_edges
+
+
+def test_merge_without_candidates_is_the_graph():
+    graph = random_graph()
+    merged, observed = merge_candidates(graph, [])
+    assert (merged.keys == graph.keys).all()
+    assert observed.all()

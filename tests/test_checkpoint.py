@@ -1,0 +1,53 @@
+"""Files are whole or absent, and only plain content is loaded."""
+
+import pickle
+
+import pytest
+import torch
+
+from user_dgl.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from user_dgl.errors import InputError
+
+
+def test_round_trip(tmp_path):
+    state = {"tensor": torch.arange(3), "nested": {"list": [1, 2.5, None, "x"]}}
+    save_checkpoint(tmp_path / "c.pt", state)
+    loaded = load_checkpoint(tmp_path / "c.pt")
+    assert torch.equal(loaded["tensor"], state["tensor"])
+    assert loaded["nested"] == state["nested"]
+    assert [p.name for p in tmp_path.iterdir()] == ["c.pt"]
+
+
+def test_a_failed_write_leaves_the_last_good_file(tmp_path):
+    file = tmp_path / "c.pt"
+    save_checkpoint(file, {"epoch": 1})
+
+    def fail(out):
+        out.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(file, fail)
+    assert load_checkpoint(file) == {"epoch": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["c.pt"]
+
+
+def test_missing_truncated_and_foreign_files(tmp_path):
+    with pytest.raises(InputError, match="no checkpoint"):
+        load_checkpoint(tmp_path / "none.pt")
+    file = tmp_path / "c.pt"
+    save_checkpoint(file, {"tensor": torch.zeros(1000)})
+    file.write_bytes(file.read_bytes()[:500])
+    with pytest.raises(InputError, match=r"c\.pt: not a readable checkpoint"):
+        load_checkpoint(file)
+
+
+def test_code_in_a_checkpoint_is_not_run(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return print, ("run",)
+
+    file = tmp_path / "c.pt"
+    torch.save({"x": Evil()}, file, pickle_module=pickle)
+    with pytest.raises(InputError, match="not a readable checkpoint"):
+        load_checkpoint(file)

@@ -1,0 +1,147 @@
+"""Encoders and the model against dense formulas."""
+
+import pytest
+import scipy.sparse as sp
+import torch
+from graphs import GRAPHS, dense, random_graph
+
+from user_dgl.candidates import merge_candidates
+from user_dgl.config import ModelConfig
+from user_dgl.encoders import GAE, GCN, Propagation
+from user_dgl.encoders.gcn import InputBatchNormLinear
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.model import USER
+from user_dgl.ops import ENGINES
+from user_dgl.structure import LearnedAdjacency
+
+
+def _normalized(a):
+    """D^-1/2 (A + I) D^-1/2."""
+    a = a + torch.eye(len(a), dtype=a.dtype)
+    scale = a.sum(1).rsqrt()
+    return scale[:, None] * a * scale
+
+
+def _features(num_nodes=20, density=0.2):
+    feat = sp.random(num_nodes, 9, density=density, random_state=0, format="csr")
+    return FeatureMatrix(feat, torch.float64), torch.from_numpy(feat.toarray())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_propagation_equals_the_dense_normalisation(name, engine):
+    graph = GRAPHS[name]
+    weight = torch.rand(graph.num_edges, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
+    found = Propagation.of(graph, weight, engine)(x)
+    expected = _normalized(dense(graph, weight)) @ x
+    torch.testing.assert_close(found, expected)
+    if graph.num_edges:
+        (got,) = torch.autograd.grad(found.square().sum(), weight)
+        (want,) = torch.autograd.grad(expected.square().sum(), weight)
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("density", [0.2, 0.9])
+def test_input_batchnorm_equals_torchs_without_densifying(density):
+    features, x = _features(density=density)
+    layer = InputBatchNormLinear(9, 4).double()
+    with torch.no_grad():
+        layer.gamma.uniform_(0.5, 2)
+        layer.beta.uniform_(-1, 1)
+    norm = torch.nn.BatchNorm1d(9).double().train()
+    norm.load_state_dict({**norm.state_dict(), "weight": layer.gamma, "bias": layer.beta})
+    expected = norm(x) @ layer.linear.weight.t()
+    found = layer(features)
+    torch.testing.assert_close(found, expected)
+    mine = torch.autograd.grad(found.square().sum(), list(layer.parameters()))
+    theirs = torch.autograd.grad(
+        expected.square().sum(), [norm.weight, norm.bias, layer.linear.weight]
+    )
+    for got, want in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_gcn_equals_the_dense_layers():
+    graph, (features, x) = random_graph(), _features()
+    weight = torch.rand(graph.num_edges, dtype=torch.float64)
+    encoder = GCN(9, (6, 5), dropout=0.5).double().eval()
+    s = _normalized(dense(graph, weight))
+
+    def batch_norm(h):
+        return (h - h.mean(0)) / (h.var(0, unbiased=False) + 1e-5).sqrt()
+
+    hidden = s @ (batch_norm(x) @ encoder.first.linear.weight.t())
+    hidden = batch_norm(torch.relu(hidden + encoder.biases[0]))
+    hidden = s @ (hidden @ encoder.linears[0].weight.t())
+    hidden = batch_norm(torch.relu(hidden + encoder.biases[1]))
+    torch.testing.assert_close(encoder(Propagation.of(graph, weight, "csr"), features), hidden)
+
+
+def test_gae_equals_the_dense_layers():
+    graph, (features, x) = random_graph(), _features()
+    weight = torch.rand(graph.num_edges, dtype=torch.float64)
+    encoder = GAE(9, (6, 5), dropout=0.5).double().eval()
+    s = _normalized(dense(graph, weight))
+    expected = s @ (torch.relu(s @ x @ encoder.weights[0]) @ encoder.weights[1])
+    torch.testing.assert_close(encoder(Propagation.of(graph, weight, "csr"), features), expected)
+
+
+def _model(mix=0.5, head="graph_conv", **settings):
+    graph = random_graph()
+    pairs, observed = merge_candidates(
+        graph, [(torch.arange(5).numpy(), torch.arange(9, 14).numpy())]
+    )
+    weight = torch.rand(pairs.num_edges, dtype=torch.float64) + 0.5
+    structure = LearnedAdjacency(pairs, observed, weight)
+    config = ModelConfig(num_clusters=3, hidden_feats=(6,), observed_mix=mix, head=head, **settings)
+    return graph, USER(structure, 9, config, "csr").double()
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
+def test_mixture_equals_the_authors_dense_form(mix):
+    graph, model = _model(mix)
+    weight = model.structure()
+    pairs = model.structure.graph
+
+    def without_diagonal(a):
+        return a - torch.diag(a.diagonal())
+
+    learned = _normalized(dense(pairs, weight))
+    if mix:
+        observed = _normalized(dense(graph, torch.ones(graph.num_edges, dtype=torch.float64)))
+        learned = _normalized(without_diagonal(mix * observed + (1 - mix) * learned))
+    x = torch.randn(20, 4, dtype=torch.float64)
+    torch.testing.assert_close(model.propagation(weight)(x), learned @ x)
+
+
+@pytest.mark.parametrize("head", ["graph_conv", "linear"])
+def test_assignment_and_embedding(head):
+    _, model = _model(head=head)
+    model.eval()
+    features, _ = _features()
+    state = model(features)
+    embedding = model.embedding(state)
+    torch.testing.assert_close(state.assignment, torch.softmax(model.head(embedding), 1))
+    assert embedding.shape == (20, 6)
+    if head == "linear":
+        assert embedding is state.hidden
+
+
+def test_dropout_acts_in_training_only():
+    _, model = _model(dropout=0.5, logit_dropout=0.5)
+    features, _ = _features()
+    model.train()
+    assert not torch.equal(model(features).assignment, model(features).assignment)
+    model.eval()
+    assert torch.equal(model(features).assignment, model(features).assignment)
+
+
+def test_every_parameter_gets_a_gradient():
+    _, model = _model()
+    features, _ = _features()
+    model.eval()
+    model(features).assignment.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
