@@ -1,0 +1,44 @@
+"""One thread, and folders with real data for the tests that read them."""
+
+import os
+
+# Threads cost more than they bring on graphs of this size, by far where cores are shared. Set before
+# torch is imported, and for the subprocesses of tests.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of data sets that USER_DGL_DATA names; skips where there is none."""
+    name = os.environ.get("USER_DGL_DATA")
+    if not name:
+        pytest.skip("USER_DGL_DATA is not set: it names the folder of data sets")
+    if not Path(name).is_dir():
+        pytest.skip(f"USER_DGL_DATA={name} is no folder")
+    return Path(name)
+
+
+@pytest.fixture(scope="session")
+def cases_root(data_root) -> Path:
+    """The folder of small faulty inputs, beside `data_root`; skips where there is none."""
+    folder = data_root.parent / "cases"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is missing")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_folder(data_root):
+    """``data_folder(name)``: a folder below `data_root`; skips where it is missing."""
+
+    def find(name: str) -> Path:
+        folder = data_root / name
+        if not folder.is_dir():
+            pytest.skip(f"{folder} is missing")
+        return folder
+
+    return find

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from user_dgl.config import FeaturesConfig
+from user_dgl.errors import InputError
+from user_dgl.features import prepare_features, truncated_svd
+
+
+@pytest.fixture
+def feat():
+    """Random counts with an empty column (3), a full one (0) and a zero row (4)."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(1, 6, (9, 7)) * (rng.random((9, 7)) < 0.5)
+    dense[:, 0] = 2
+    dense[:, 3] = 0
+    dense[4] = 0
+    return sp.csr_matrix(dense.astype(np.float32))
+
+
+def dense_tf_idf(dense):
+    result = np.zeros_like(dense)
+    for column in range(dense.shape[1]):
+        count = (dense[:, column] != 0).sum()
+        if count:
+            result[:, column] = dense[:, column] * np.log(len(dense) / count)
+    return result
+
+
+def dense_max_abs(dense):
+    largest = np.abs(dense).max(axis=0)
+    return dense / np.where(largest > 0, largest, 1)
+
+
+def dense_row_norm(dense, order):
+    norm = np.linalg.norm(dense, ord=order, axis=1, keepdims=True)
+    return dense / np.where(norm > 0, norm, 1)
+
+
+def test_nothing_is_the_default(feat):
+    prepared = prepare_features(feat, FeaturesConfig())
+    np.testing.assert_array_equal(prepared.toarray(), feat.toarray())
+    assert prepared is not feat
+
+
+@pytest.mark.parametrize(
+    ("settings", "oracle"),
+    [
+        ({"tf_idf": True}, dense_tf_idf),
+        ({"max_abs_scale": True}, dense_max_abs),
+        ({"row_norm": "l1"}, lambda dense: dense_row_norm(dense, 1)),
+        ({"row_norm": "l2"}, lambda dense: dense_row_norm(dense, 2)),
+        (
+            {"tf_idf": True, "max_abs_scale": True, "row_norm": "l2"},
+            lambda dense: dense_row_norm(dense_max_abs(dense_tf_idf(dense)), 2),
+        ),
+    ],
+    ids=["tf_idf", "max_abs", "l1", "l2", "all, in order"],
+)
+def test_equals_dense_formula(feat, settings, oracle):
+    signed = feat.copy()
+    signed.data[::3] *= -1
+    before = signed.toarray().astype(np.float64)
+    prepared = prepare_features(signed, FeaturesConfig(**settings))
+    np.testing.assert_allclose(prepared.toarray(), oracle(before), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(signed.toarray(), before, err_msg="the input was changed")
+    assert sp.issparse(prepared)
+    assert prepared.format == "csr"
+    assert prepared.dtype == np.float32
+    assert prepared.has_sorted_indices
+
+
+def test_stored_zeros_and_repeats_do_not_count_as_documents():
+    # Column 0: rows 0 (given as 1 + 1) and 1 (a stored zero), so one document of three.
+    entries = ([1.0, 1.0, 0.0], ([0, 0, 1], [0, 0, 0]))
+    prepared = prepare_features(sp.coo_matrix(entries, shape=(3, 2)), FeaturesConfig(tf_idf=True))
+    assert prepared[0, 0] == pytest.approx(2 * np.log(3))
+    assert prepared.nnz == 1
+
+
+def test_column_in_every_row_vanishes_and_is_not_stored(feat):
+    full = sp.csr_matrix(np.ones((4, 1)))
+    assert prepare_features(full, FeaturesConfig(tf_idf=True)).nnz == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 0), (0, 3)])
+def test_all_zero_features(shape):
+    config = FeaturesConfig(tf_idf=True, max_abs_scale=True, row_norm="l2")
+    prepared = prepare_features(sp.csr_matrix(shape), config)
+    assert prepared.shape == shape
+    assert prepared.nnz == 0
+
+
+def test_never_dense():
+    """A dense copy would take 400 GB."""
+    num_rows, num_columns = 200_000, 500_000
+    rows = np.arange(num_rows)
+    columns = rows * 7919 % num_columns
+    feat = sp.csr_matrix((np.ones(num_rows), (rows, columns)), shape=(num_rows, num_columns))
+    config = FeaturesConfig(tf_idf=True, max_abs_scale=True, row_norm="l1")
+    prepared = prepare_features(feat, config)
+    assert prepared.nnz == num_rows
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, np.asarray])
+def test_svd_equals_lapack(container):
+    rng = np.random.default_rng(1)
+    low_rank = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40))
+    reduced = truncated_svd(container(low_rank.astype(np.float32)), 5, seed=0)
+    left, values, _ = np.linalg.svd(low_rank, full_matrices=False)
+    assert reduced.shape == (60, 5)
+    assert reduced.dtype == np.float32
+    # Singular vectors are unique up to their sign.
+    np.testing.assert_allclose(
+        np.abs(reduced), np.abs(left[:, :5] * values[:5]), rtol=1e-3, atol=1e-3
+    )
+    # No direction is lost, so inner products of rows are those of X.
+    np.testing.assert_allclose(reduced @ reduced.T, low_rank @ low_rank.T, rtol=1e-3, atol=1e-3)
+
+
+def test_svd_is_deterministic(feat):
+    np.testing.assert_array_equal(truncated_svd(feat, 3, 5), truncated_svd(feat, 3, 5))
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3), (1, 4), (4, 1), (1, 1)])
+def test_svd_of_small_features_keeps_what_there_is(shape):
+    feat = sp.random(*shape, density=1.0, format="csr", dtype=np.float32, random_state=0)
+    reduced = truncated_svd(feat, 64, seed=0)
+    assert reduced.shape == (shape[0], min(shape))
+    dense = feat.toarray()
+    np.testing.assert_allclose(reduced @ reduced.T, dense @ dense.T, rtol=1e-4, atol=1e-5)
+
+
+def test_svd_of_zeros_is_zero():
+    np.testing.assert_array_equal(truncated_svd(sp.csr_matrix((5, 4)), 2, 0), np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize(("shape", "num_components"), [((5, 0), 2), ((0, 5), 2), ((5, 5), 0)])
+def test_svd_refuses_what_has_none(shape, num_components):
+    with pytest.raises(InputError, match="SVD"):
+        truncated_svd(sp.csr_matrix(shape), num_components, 0)

@@ -1,0 +1,202 @@
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from graphs import GRAPHS, cliques, dense, empty_graph
+
+import user_dgl.floors as module
+from user_dgl.floors import features_kmeans, floors, kmeans, smooth_kmeans
+from user_dgl.graph import Graph
+from user_dgl.metrics import clustering_metrics
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def blobs(num_points=90, num_blobs=3, spread=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    blob = np.arange(num_points) % num_blobs
+    points = 5 * np.eye(num_blobs)[blob] + spread * rng.normal(size=(num_points, num_blobs))
+    return points.astype(np.float32), blob
+
+
+def words(blob, shared=0.0, num_words=40, seed=0):
+    """Sparse binary features: six words a node, of the own blob's or, by chance, of any."""
+    rng = np.random.default_rng(seed)
+    num_blobs = blob.max() + 1
+    own = rng.integers(0, num_words // num_blobs, (len(blob), 6)) * num_blobs + blob[:, None]
+    any_word = rng.integers(0, num_words, (len(blob), 6))
+    columns = np.where(rng.random((len(blob), 6)) < shared, any_word, own)
+    rows = np.repeat(np.arange(len(blob)), 6)
+    feat = sp.csr_matrix((np.ones(6 * len(blob)), (rows, columns.ravel())), dtype=np.float32)
+    feat.data[:] = 1
+    return feat
+
+
+def sum_of_squares(points, clusters):
+    parts = [points[clusters == k] for k in np.unique(clusters)]
+    return sum(((part - part.mean(0)) ** 2).sum() for part in parts)
+
+
+def test_kmeans_finds_blobs():
+    points, blob = blobs()
+    clusters = kmeans(points, 3, seed=0)
+    assert clusters.dtype == np.int64
+    assert clusters.shape == (90,)
+    assert clustering_metrics(blob, clusters)["acc"] == 100
+
+
+def test_kmeans_keeps_the_best_start():
+    points = np.random.default_rng(0).normal(size=(150, 2)).astype(np.float32)
+    single = [sum_of_squares(points, kmeans(points, 12, seed, num_starts=1)) for seed in range(10)]
+    best = sum_of_squares(points, kmeans(points, 12, seed=0))
+    assert best <= min(single) * 1.001
+    assert max(single) > 1.01 * best, "every start finds the same: the test shows nothing"
+
+
+@pytest.mark.parametrize("limit", [10**6, 50], ids=["full", "mini-batch"])
+def test_kmeans_is_deterministic(monkeypatch, limit):
+    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", limit)
+    points = np.random.default_rng(0).normal(size=(600, 8)).astype(np.float32)
+    np.testing.assert_array_equal(kmeans(points, 9, seed=4), kmeans(points, 9, seed=4))
+
+
+@pytest.mark.parametrize("limit", [10**6, 1], ids=["full", "mini-batch"])
+@pytest.mark.parametrize(
+    "points",
+    [np.ones((6, 2)), np.zeros((2, 3)), np.eye(4)[[0, 0, 1, 1, 2, 2, 2]]],
+    ids=["all equal", "fewer points", "fewer distinct points"],
+)
+def test_kmeans_of_too_few_distinct_points(monkeypatch, limit, points):
+    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", limit)
+    clusters = kmeans(points.astype(np.float32), 5, seed=0)
+    assert len(clusters) == len(points)
+    assert clusters.min() >= 0
+    assert clusters.max() < 5
+    _, distinct = np.unique(points, axis=0, return_inverse=True)
+    # Mini-batch k-means may split equal points; neither may join distinct ones here.
+    if limit > 1:
+        assert clustering_metrics(distinct.ravel(), clusters)["acc"] == 100
+
+
+def test_mini_batch_beyond_the_limit(monkeypatch):
+    points, blob = blobs(num_points=3000)
+    used = []
+
+    class Recorded(module.MiniBatchKMeans):
+        def fit_predict(self, points):
+            used.append(len(points))
+            return super().fit_predict(points)
+
+    monkeypatch.setattr(module, "MiniBatchKMeans", Recorded)
+    kmeans(points, 3, seed=0, num_starts=2)
+    assert used == []
+    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", 2999)
+    assert clustering_metrics(blob, kmeans(points, 3, seed=0, num_starts=2))["acc"] == 100
+    assert used == [3000]
+
+
+@pytest.mark.parametrize("name", list(GRAPHS))
+@pytest.mark.parametrize("container", [sp.csr_matrix, np.asarray])
+@pytest.mark.parametrize("block", [2, 64])
+def test_smoothing_equals_dense_formula(monkeypatch, name, container, block):
+    monkeypatch.setattr(module, "_BLOCK_COLUMNS", block)
+    graph = GRAPHS[name]
+    feat = np.random.default_rng(0).normal(size=(graph.num_nodes, 5)).astype(np.float32)
+    ones = torch.ones(graph.num_edges, dtype=torch.float64)
+    looped = dense(graph, ones).numpy() + np.eye(graph.num_nodes)
+    degree = looped.sum(1)
+    operator = looped / np.sqrt(np.outer(degree, degree))
+    powers = sum(np.linalg.matrix_power(operator, k) @ feat for k in range(1, 9))
+    expected = 0.05 * feat + 0.95 / 8 * powers
+    smoothed = module._smooth(container(feat), graph)
+    assert smoothed.dtype == np.float32
+    np.testing.assert_allclose(smoothed, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_edges_help_only_the_floor_that_sees_them():
+    """Words hardly tell the blocks apart; the edges, inside blocks, do."""
+    graph, block = cliques(num_cliques=3, size=40)
+    block = block.numpy()
+    feat = words(block, shared=0.85)
+    scores = floors(feat, graph, 3, seed=0, labels=block)
+    assert list(scores) == ["features_kmeans", "smooth_kmeans"]
+    assert scores["smooth_kmeans"]["nmi"] > 95
+    assert scores["features_kmeans"]["nmi"] < 50
+    assert scores["features_kmeans"] == clustering_metrics(block, features_kmeans(feat, 3, 0))
+
+
+def test_features_floor_ignores_lengths_of_rows():
+    block = np.arange(60) % 3
+    feat = words(block)
+    scaled = sp.diags(np.linspace(1, 100, 60)).dot(feat).tocsr().astype(np.float32)
+    assert clustering_metrics(block, features_kmeans(feat, 3, 0))["acc"] == 100
+    assert clustering_metrics(block, features_kmeans(scaled, 3, 0))["acc"] == 100
+
+
+def test_inputs_are_left_alone():
+    graph, block = cliques(num_cliques=3, size=10)
+    feat = 3 * words(block.numpy())
+    before = feat.copy()
+    floors(feat, graph, 3, seed=0, labels=block)
+    assert (feat != before).nnz == 0
+
+
+def test_large_features_are_projected_first(monkeypatch):
+    """With a limit that allows 8 columns, smoothing sees 4K = 12, the least that is needed."""
+    graph, block = cliques(num_cliques=3, size=30)
+    feat = words(block.numpy(), shared=0.5)
+    seen = []
+    smooth = module._smooth
+
+    def record(feat, graph):
+        seen.append(feat.shape)
+        return smooth(feat, graph)
+
+    monkeypatch.setattr(module, "_smooth", record)
+    exact = smooth_kmeans(feat, graph, 3, seed=0)
+    monkeypatch.setattr(module, "DENSE_BYTES_LIMIT", 4 * 90 * 8)
+    projected = smooth_kmeans(feat, graph, 3, seed=0)
+    monkeypatch.setattr(module, "DENSE_BYTES_LIMIT", 4 * 90 * 20)
+    smooth_kmeans(feat, graph, 3, seed=0)
+    assert seen == [(90, 40), (90, 12), (90, 20)]
+    assert clustering_metrics(block, exact)["acc"] == 100
+    assert clustering_metrics(exact, projected)["acc"] == 100
+
+
+def test_without_edges_smoothing_changes_nothing():
+    """S is the identity, so Z = X."""
+    feat = words(np.arange(50) % 2)
+    smoothed = smooth_kmeans(feat, empty_graph(50), 2, seed=0)
+    assert clustering_metrics(features_kmeans(feat, 2, 0), smoothed)["acc"] == 100
+
+
+def test_zero_rows_and_more_clusters_than_nodes():
+    feat = sp.csr_matrix(np.diag([1.0, 1.0, 0.0, 0.0]).astype(np.float32))
+    graph, _ = Graph.from_edges(4, [0], [1])
+    scores = floors(feat, graph, 10, seed=0, labels=[0, 1, 2, 2])
+    assert scores["features_kmeans"]["nmi"] == pytest.approx(100, abs=1e-3)
+    assert np.isfinite(list(scores["smooth_kmeans"].values())).all()
+
+
+def test_no_labels():
+    feat = words(np.arange(20) % 2)
+    scores = floors(feat, empty_graph(20), 2, seed=0, labels=None)
+    assert scores["smooth_kmeans"] == dict.fromkeys(("nmi", "acc", "ari", "f1"))
+
+
+def test_same_seed_same_clusters():
+    graph, block = cliques(num_cliques=4, size=20)
+    feat = words(block.numpy(), shared=0.9)
+    for first, second in zip(
+        (features_kmeans(feat, 4, 1), smooth_kmeans(feat, graph, 4, 1)),
+        (features_kmeans(feat, 4, 1), smooth_kmeans(feat, graph, 4, 1)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(first, second)

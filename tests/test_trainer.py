@@ -1,0 +1,259 @@
+"""Training: repeatability, restarts, resume, refresh, stops."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from user_dgl.config import SyntheticConfig, load_config
+from user_dgl.data.synthetic import block_model
+from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.graph import Graph
+from user_dgl.metrics import clustering_metrics, weight_auc
+from user_dgl.perturb.random_flip import random_flip
+from user_dgl.trainer import Trainer
+
+SMALL = (
+    "model.num_clusters=3",
+    "model.hidden_feats=[16]",
+    "train.epochs=12",
+    "train.lr=0.05",
+    "structure.candidates.feature_knn=2",
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return block_model(SyntheticConfig(num_nodes=90, num_blocks=3, average_degree=6.0))
+
+
+def _trainer(data, *overrides, **callbacks):
+    return Trainer(data.graph, data.feat, load_config(None, [*SMALL, *overrides]), **callbacks)
+
+
+def _same(a, b):
+    return (
+        np.array_equal(a.clusters, b.clusters)
+        and np.array_equal(a.embedding, b.embedding)
+        and np.array_equal(a.weight, b.weight)
+        and a.loss == b.loss
+    )
+
+
+def test_same_seed_same_result_other_seed_another(data):
+    first, again = _trainer(data).fit(), _trainer(data).fit()
+    assert _same(first, again)
+    assert not _same(first, _trainer(data, "seed=1").fit())
+
+
+def test_global_random_state_is_left_alone(data):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    _trainer(data).fit()
+    assert torch.rand(1) == expected
+
+
+def test_loss_falls_and_weights_learn(data):
+    rows = []
+    fit = _trainer(
+        data, "train.epochs=60", "model.dropout=0", "model.logit_dropout=0", record=rows.append
+    ).fit()
+    assert rows[-1]["loss"] < rows[0]["loss"] - 0.3
+    assert [row["epoch"] for row in rows] == list(range(1, 61))
+    assert fit.weight[fit.observed].std() > 0.01
+    assert fit.loss["total"] == pytest.approx(sum(v for k, v in fit.loss.items() if k != "total"))
+    json.dumps(rows)
+
+
+def test_fixed_structure_is_the_observed_graph_at_weight_one(data):
+    fit = _trainer(data, "structure.learnable=false", "structure.prior=feature_cosine").fit()
+    assert np.array_equal(fit.graph.keys, data.graph.keys)
+    assert fit.observed.all()
+    np.testing.assert_allclose(fit.weight, 1, rtol=1e-6)
+
+
+def test_engines_train_alike(data):
+    fits = [
+        _trainer(data, f"structure.engine={engine}", "train.epochs=1").fit()
+        for engine in ("csr", "dgl")
+    ]
+    assert [fit.engine for fit in fits] == ["csr", "dgl"]
+    assert fits[0].loss["total"] == pytest.approx(fits[1].loss["total"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        (),
+        ("structure.learnable=false",),
+        ("train.restarts=3",),
+        (
+            "structure.candidates.refresh_every=3",
+            "structure.candidates.k_hop=1",
+            "structure.candidates.same_cluster=1",
+        ),
+        ("loss.reconstruction_weight=1e-3", "model.encoder=gae", "model.head=linear"),
+    ],
+    ids=["plain", "fixed", "restarts", "refresh", "printed"],
+)
+def test_resumed_equals_uninterrupted_from_every_checkpoint(data, extra):
+    saved = []
+
+    def save(state):
+        saved.append({"state": _copied(state)})
+
+    whole = _trainer(data, "train.checkpoint_every=5", *extra, save=save).fit()
+    assert len(saved) >= 4
+    for point in saved:
+        resumed = _trainer(data, "train.checkpoint_every=5", *extra).fit(_copied(point["state"]))
+        assert _same(resumed, whole)
+        assert resumed.restart_losses == whole.restart_losses
+
+
+def _copied(state):
+    """As a file would hold it: nothing shared with the trainer."""
+    if isinstance(state, dict):
+        return {k: _copied(v) for k, v in state.items()}
+    if isinstance(state, list):
+        return [_copied(v) for v in state]
+    return state.clone() if isinstance(state, torch.Tensor) else state
+
+
+def test_checkpoint_of_another_graph_is_refused(data):
+    saved = []
+    _trainer(data, save=lambda state: saved.append(state)).fit()
+    other = Graph.from_keys(data.num_nodes, data.graph.keys[1:])
+    trainer = Trainer(other, data.feat, load_config(None, SMALL))
+    with pytest.raises(InputError, match="another graph"):
+        trainer.fit(saved[-1])
+
+
+def test_the_restart_of_lowest_loss_wins(data):
+    fit = _trainer(data, "train.restarts=3").fit()
+    assert len(fit.restart_losses) == 3
+    assert len(set(fit.restart_losses)) == 3
+    assert fit.loss["total"] == pytest.approx(min(fit.restart_losses), rel=1e-6)
+
+
+def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
+    overrides = (
+        "structure.candidates.feature_knn=0",
+        "structure.candidates.uniform=3",
+        "structure.candidates.refresh_every=4",
+    )
+    trainer = _trainer(data, *overrides)
+    seen = []
+    refresh = trainer._refresh_candidates
+
+    def candidates():
+        structure = trainer.model.structure
+        assert trainer.optimizer.param_groups[1]["params"][0] is structure.theta
+        new = ~structure.observed.numpy()
+        weight = structure().detach().numpy()[new]
+        return dict(zip(structure.graph.keys[new].tolist(), weight.tolist(), strict=True))
+
+    def watched():
+        before = candidates()
+        refresh()
+        seen.append((before, candidates()))
+
+    trainer._refresh_candidates = watched
+    fit = trainer.fit()
+    assert [before == after for before, after in seen] == [e not in (4, 8) for e in range(12)]
+    before, after = seen[4]
+    assert set(before) != set(after)
+    kept = set(before) & set(after)
+    heavy = sorted(before, key=before.get)[len(before) // 2 + 1 :]
+    assert set(heavy) <= set(after)
+    assert len(kept) < len(before)
+    assert all(after[key] == pytest.approx(before[key]) for key in heavy)
+    new = [after[key] for key in after if key not in before]
+    np.testing.assert_allclose(new, 1.0, rtol=1e-6)
+    assert np.array_equal(fit.graph.keys[fit.observed], data.graph.keys)
+
+
+def test_non_finite_loss_stops_before_the_update(data):
+    feat = data.feat.copy()
+    feat.data[:] = 3e38  # squares overflow float32
+    trainer = Trainer(data.graph, feat, load_config(None, [*SMALL, "loss.davies_bouldin_weight=1"]))
+    with pytest.raises(NonFiniteLossError, match=r"epoch 0: .*davies_bouldin"):
+        trainer.fit()
+    assert all(torch.isfinite(p).all() for p in trainer.model.parameters())
+
+
+def test_collapse_is_reported(data):
+    overrides = ("model.num_clusters=40", "train.epochs=3")
+    fit = _trainer(data, *overrides).fit()
+    found = len(np.unique(fit.clusters))
+    assert found < 40
+    assert any(f"40 clusters asked for, {found} found" in line for line in fit.warnings)
+    assert not _trainer(data, "train.epochs=40").fit().warnings
+
+
+def test_no_term_at_all_leaves_the_model_as_it_is(data):
+    fit = _trainer(data, "loss.npsi_weight=0").fit()
+    assert fit.loss == {"total": 0}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("model.num_clusters=null",), "num_clusters is not set"),
+        (("model.num_clusters=91",), "91 clusters asked for, 90 nodes"),
+        (("device=cuda",), "no CUDA"),
+    ],
+)
+def test_unusable_settings(data, overrides, message):
+    if "cuda" in overrides[0] and torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    with pytest.raises(InputError, match=message):
+        _trainer(data, *overrides)
+
+
+def test_missing_features_are_refused(data):
+    with pytest.raises(InputError, match="no node features"):
+        Trainer(data.graph, None, load_config(None, SMALL))
+
+
+@pytest.mark.parametrize("num_edges", [0, 1])
+def test_graphs_with_next_to_no_edges_train(data, num_edges):
+    graph = Graph.from_keys(data.num_nodes, data.graph.keys[:num_edges])
+    fit = Trainer(graph, data.feat, load_config(None, SMALL)).fit()
+    assert math.isfinite(fit.loss["total"])
+    assert np.isfinite(fit.embedding).all()
+
+
+def test_plateau_lowers_the_learning_rate(data):
+    rows = []
+    _trainer(data, "train.plateau_patience=0", "train.lr=1", record=rows.append).fit()
+    assert rows[-1]["lr"] < 1
+    _trainer(data, "train.plateau_factor=1", record=rows.append).fit()
+    assert rows[-1]["lr"] == 0.05
+
+
+def test_injected_edges_end_lighter_than_the_original_ones():
+    """What the learned structure is for: it is told nothing about which edges were added."""
+    data = block_model(
+        SyntheticConfig(num_nodes=500, num_blocks=5, average_degree=10.0, mixing=0.1)
+    )
+    noisy = random_flip(data.graph, 0.3, seed=0)
+    config = load_config(
+        None,
+        [
+            "model.num_clusters=5",
+            "model.hidden_feats=[64]",
+            "train.epochs=150",
+            "train.lr=0.05",
+            "loss.observed_edge_form=mean_square",
+            "loss.observed_edge_weight=1",
+        ],
+    )
+    fit = Trainer(noisy.graph, data.feat, config).fit()
+    added = noisy.added.numpy()
+    weight = fit.weight[fit.observed]
+    assert clustering_metrics(data.labels, fit.clusters)["nmi"] > 90
+    assert weight_auc(weight, added) >= 80
+    assert weight[added].mean() < 0.9 * weight[~added].mean()

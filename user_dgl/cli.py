@@ -1,0 +1,157 @@
+"""The command ``user-dgl``. Exit status: 0 done, 2 unusable input, 3 non-finite loss."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import user_dgl
+from user_dgl.config import Config, config_name, load_config, to_yaml
+from user_dgl.errors import InputError, NonFiniteLossError
+
+# torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except InputError as error:
+        print(f"user-dgl: error: {error}", file=sys.stderr)
+        return 2
+    except NonFiniteLossError as error:
+        print(f"user-dgl: stopped: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print(
+            "user-dgl: interrupted; train.resume=true goes on from the last checkpoint",
+            file=sys.stderr,
+        )
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="user-dgl", description=user_dgl.__doc__)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print versions and exit")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name, function, text):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=function)
+        return sub
+
+    def takes_config(sub):
+        sub.add_argument("config", metavar="CONFIG", help="YAML file")
+        sub.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings")
+
+    takes_config(command("train", _train, "train and write a run directory"))
+    takes_config(command("config", _config, "check the settings and print them resolved"))
+    sub = command("perturb", _perturb, "write the noisy graph of a config, for data.noise.file")
+    takes_config(sub)
+    sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
+    sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
+    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        from user_dgl.versions import versions
+
+        print(
+            "\n".join(f"{name} {number or 'not installed'}" for name, number in versions().items())
+        )
+        try:
+            from user_dgl import _dgl
+        except InputError as error:
+            print(error)
+        else:
+            print("DGL runs " + ("guarded (without GraphBolt)" if _dgl.guarded else "unguarded"))
+        parser.exit()
+
+
+def _train(arguments) -> None:
+    config = load_config(arguments.config, arguments.overrides)
+    output_dir = config.output_dir or str(
+        Path("outputs") / config_name(arguments.config) / f"seed{config.seed}"
+    )
+    from user_dgl.pipeline import train
+
+    result = train(config, Path(output_dir), _log)
+    _log(_summary_line(result))
+    for name, metrics in result.get("floors", {}).items():
+        _log(f"Floor {name} | {_metrics_text(metrics)}")
+
+
+def _config(arguments) -> None:
+    print(to_yaml(load_config(arguments.config, arguments.overrides)), end="")
+
+
+def _perturb(arguments) -> None:
+    config = load_config(arguments.config, arguments.overrides)
+    _check_output_file(arguments.out, config)
+    import scipy.sparse as sp
+
+    from user_dgl.checkpoint import write_atomically
+    from user_dgl.pipeline import load_noisy_data
+
+    _, noisy = load_noisy_data(config)
+    adjacency = noisy.graph.to_scipy()
+    write_atomically(arguments.out, lambda file: sp.save_npz(file, adjacency))
+    print(
+        f"{arguments.out}: {noisy.graph.num_edges} edges, {noisy.num_added} added, "
+        f"{noisy.num_removed} removed"
+    )
+
+
+def _evaluate(arguments) -> None:
+    from user_dgl.pipeline import evaluate
+
+    print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
+
+
+def _check_output_file(out: Path, config: Config) -> None:
+    if out.suffix != ".npz":
+        raise InputError(f"{out}: expected a name that ends in .npz")
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent}: no such folder")
+    if out.exists() and not config.overwrite:
+        raise InputError(f"{out}: exists; choose another name or add overwrite=true")
+
+
+def _log(line: str) -> None:
+    from tqdm import tqdm
+
+    # Past a progress bar on the terminal, where there is one.
+    tqdm.write(line)
+
+
+def _metrics_text(metrics: dict) -> str:
+    return " | ".join(
+        f"{name.upper()} {'-' if value is None else format(value, '.2f')}"
+        for name, value in metrics.items()
+    )
+
+
+def _summary_line(result: dict) -> str:
+    return (
+        f"Result | {_metrics_text(result['metrics'])} | "
+        f"{result['num_clusters_found']} of {result['num_clusters']} clusters | "
+        f"{result['seconds_total']:.1f} s | {result['peak_memory_mb']:.0f} MB"
+    )

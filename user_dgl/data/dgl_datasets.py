@@ -1,0 +1,110 @@
+"""Node-classification sets of `dgl.data`, by the name of their class."""
+
+import contextlib
+import difflib
+import inspect
+import sys
+import zipfile
+from pathlib import Path
+
+from user_dgl._dgl import dgl
+from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.errors import InputError
+
+# Network and files (the first two and BadZipFile), DGL's own, and a package that DGL lacks.
+_FAULTS = (OSError, RuntimeError, ValueError, ImportError, zipfile.BadZipFile, dgl.DGLError)
+
+
+def load_dgl_dataset(name: str, raw_folder: Path | None = None) -> AttributedGraph:
+    """Graph, ``ndata["feat"]`` and ``ndata["label"]`` of a data set of `dgl.data`.
+
+    DGL downloads what is not in ``raw_folder`` and stores a processed copy there. It reads pickles
+    without checks, so point it only to files that you trust; `load_planetoid` and `load_npz` read
+    the same files safely.
+
+    Parameters
+    ----------
+    name : str
+        Class of `dgl.data`, such as ``CoraGraphDataset``.
+    raw_folder : Path, optional
+        DGL's ``raw_dir``; None: DGL's own folder, ``~/.dgl``.
+
+    Returns
+    -------
+    AttributedGraph
+        Features or labels are None where the data set has none, or several labels a node.
+
+    Raises
+    ------
+    InputError
+        No such class, a class that needs more arguments, a download that failed or files missing,
+        several graphs, or several types of nodes or edges.
+    """
+    dataset_class = _find_class(name)
+    accepted = inspect.signature(dataset_class).parameters
+    needed = [
+        p.name for p in accepted.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
+    ]
+    if needed:
+        raise InputError(
+            f"data.name={name}: dgl.data.{name} needs {', '.join(needed)}: name a class that holds "
+            "one graph, such as CoraGraphDataset"
+        )
+    arguments = {"verbose": False, "raw_dir": None if raw_folder is None else str(raw_folder)}
+    dataset = dataset_class.__new__(dataset_class)  # apart, to ask it for its URL after a failure
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # where DGL reports its downloads
+            dataset.__init__(**{k: v for k, v in arguments.items() if k in accepted})
+    except _FAULTS as error:
+        raise _load_error(name, dataset, error) from None
+    if len(dataset) != 1:
+        raise InputError(f"data.name={name}: holds {len(dataset)} graphs, expected one")
+    graph = dataset[0]
+    if not graph.is_homogeneous:
+        raise InputError(
+            f"data.name={name}: has several types of nodes or edges ({', '.join(graph.etypes)}), "
+            "expected one"
+        )
+    u, v = graph.edges()
+    pairs, notes = graph_from_entries(graph.num_nodes(), u.numpy(), v.numpy())
+    feat, labels = graph.ndata.get("feat"), graph.ndata.get("label")
+    if labels is not None and labels.dim() != 1:
+        notes.append(f"labels of shape {tuple(labels.shape)} not used: expected one a node")
+        labels = None
+    return AttributedGraph(
+        pairs,
+        None if feat is None else as_features(feat.numpy(), f"dgl.data.{name}"),
+        None if labels is None else index_labels(labels.numpy()),
+        notes=tuple(notes),
+    )
+
+
+def _find_class(name: str) -> type:
+    found = getattr(dgl.data, name, None)
+    if inspect.isclass(found) and issubclass(found, dgl.data.DGLDataset):
+        return found
+    # Compared without the ending that nearly all share: `cora` should find CoraGraphDataset.
+    known = {n.removesuffix("Dataset").lower(): n for n in dir(dgl.data) if n.endswith("Dataset")}
+    wanted = name.removesuffix("Dataset").lower()
+    close = [n for short, n in known.items() if wanted and short.startswith(wanted)] or [
+        known[short] for short in difflib.get_close_matches(wanted, known, n=3)
+    ]
+    hint = f": did you mean {' or '.join(close[:3])}?" if close else ""
+    raise InputError(f"data.name={name}: no class of dgl.data{hint}")
+
+
+def _load_error(name: str, dataset, error: Exception) -> InputError:
+    problem = one_line(error)
+    if isinstance(error, ImportError):
+        return InputError(f"dgl.data.{name}: needs a package that is missing ({problem})")
+    where = "its files"
+    # Attributes of the instance, known before DGL turns to the files.
+    if getattr(dataset, "_url", None):
+        where = f"the unpacked {dataset.url}"
+    target = getattr(dataset, "_raw_dir", None)
+    if target is not None:
+        where += f" in {dataset.raw_path} and set data.path={target}"
+    else:
+        where += " in a folder and name it with data.path"
+    return InputError(f"dgl.data.{name}: cannot be loaded ({problem}): put {where}")

@@ -1,0 +1,247 @@
+"""One's own graph: an edge list or sparse adjacency, with files of features and labels."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from user_dgl.data.base import AttributedGraph
+from user_dgl.data.feature_file import Features, read_features
+from user_dgl.data.ids import (
+    as_text,
+    counts_up,
+    index_ids,
+    is_text,
+    may_respell,
+    positions,
+    tidy_ids,
+    union,
+    unusable,
+)
+from user_dgl.data.label_file import LabelRows, match_labels, read_label_rows, read_labels
+from user_dgl.data.matrices import graph_from_matrix
+from user_dgl.data.npz import load_sparse
+from user_dgl.data.text import TextFile, has_header, is_number, open_text
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+__all__ = ["load_edge_list", "read_labels"]
+
+_END_NAMES = frozenset(
+    end + suffix
+    for end in ("src", "dst", "source", "target", "from", "to", "head", "tail", "u", "v", "i", "j")
+    for suffix in ("", "id", "_id", "node", "_node", "nodeid", "_node_id")
+) | {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2", "citing", "cited"}
+_WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
+_NO_WEIGHT_NAMES = frozenset(("time", "timestamp", "date", "year", "type", "label", "id", "name"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """Edges as the file holds them: ends (M,) as positions among the distinct ids `names`."""
+
+    path: Path
+    u: np.ndarray
+    v: np.ndarray
+    names: np.ndarray
+    notes: list[str]
+    text: TextFile | None = None
+
+    @property
+    def num_named(self) -> int:
+        return len(self.names)
+
+    def error(self, name: int, problem: str) -> InputError:
+        """The error for an id, at the first line that names it."""
+        if self.text is None:
+            return InputError(f"{self.path}: {problem}")
+        return self.text.error(int(np.argmax((self.u == name) | (self.v == name))), problem)
+
+
+def load_edge_list(
+    edges: Path, features: Path | None = None, labels: Path | None = None
+) -> AttributedGraph:
+    """A graph in the user's own files.
+
+    Parameters
+    ----------
+    edges : Path
+        ``.npz``: an adjacency saved with `scipy.sparse.save_npz`. Else text, gzipped or not: two
+        ids a row, separated by commas, tabs, semicolons or blanks, with or without header; lines
+        that start with ``#`` or ``%`` are comments. A third column of numbers is a weight: rows of
+        weight 0 are no edges, other weights do not count.
+    features : Path, optional
+        See `user_dgl.data.feature_file.read_features`.
+    labels : Path, optional
+        See `user_dgl.data.label_file.read_labels`.
+
+    Returns
+    -------
+    AttributedGraph
+        Nodes in ascending order of their ids (numbers by value, else by code points), so the order
+        of lines does not matter. With features that carry ids, these are the nodes. With rows in
+        order, row k belongs to id k, or to id k + 1 if the largest id is the number of rows, or to
+        the k-th smallest id if there are as many ids as rows. Without features the nodes are those
+        that edges or labels name.
+
+    Raises
+    ------
+    InputError
+        Files unreadable, malformed (with the line), or not fitting each other.
+    """
+    edges = Path(edges)
+    ends = (_read_adjacency if edges.suffix.lower() == ".npz" else _read_edges)(edges)
+    feats = None if features is None else read_features(features, ends.names)
+    rows = None if labels is None else read_label_rows(labels)
+    names, place, notes = _nodes(ends, feats, rows)
+
+    graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
+    if str(cleaning):
+        notes.append(f"{ends.path.name}: {cleaning}")
+    matched, label_notes = (None, []) if rows is None else match_labels(rows, names)
+    return AttributedGraph(
+        graph,
+        None if feats is None else feats.feat,
+        matched,
+        None if counts_up(names) else tuple(as_text(names).tolist()),
+        (*ends.notes, *(feats.notes if feats else ()), *notes, *label_notes),
+    )
+
+
+def _read_adjacency(path: Path) -> _Edges:
+    graph, notes = graph_from_matrix(load_sparse(path), path)
+    u, v = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
+    notes = [f"{path.name}: {note}" for note in notes]
+    return _Edges(path, u, v, np.arange(graph.num_nodes), notes)
+
+
+def _read_edges(path: Path) -> _Edges:
+    text = open_text(path)
+    first, rest = text.sample[0], text.sample[1:]
+    if has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2):
+        text = text.without_header()
+    if text.num_columns < 2:
+        raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
+    if any(len(row) != text.num_columns for row in text.sample):
+        text.check_rows()  # the parser would fill a row that is too short
+    u_column, v_column, weight_column = _find_columns(text)
+    used = (u_column, v_column, weight_column)
+    dtypes = {} if weight_column is None else {weight_column: np.float64}
+    columns = _read_ids(text, (u_column, v_column), dtypes)
+    codes, names = index_ids(np.concatenate([columns[u_column], columns[v_column]]))
+    u, v = codes[: len(codes) // 2], codes[len(codes) // 2 :]
+    fault = unusable(names)
+    if fault:
+        text.check_rows()
+        raise text.error(int(np.argmax((u == fault[0]) | (v == fault[0]))), fault[1])
+
+    notes = text.notes()
+    ignored = [_column_name(text, c) for c in range(text.num_columns) if c not in used]
+    if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
+        notes.append(f"{path.name}: {', '.join(ignored)} ignored")
+    if weight_column is not None:
+        weight = columns[weight_column]
+        where = _column_name(text, weight_column)
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if len(bad):
+            text.check_rows()  # a row cut short reads as NaN: then say so
+            problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
+            if len(bad) > 1:
+                problem += f"; {len(bad)} such rows, the next in line {text.line_of(bad[1])}"
+            raise text.error(bad[0], problem)
+        if (weight == 0).any():
+            u, v = u[weight != 0], v[weight != 0]
+            notes.append(f"{path.name}: {int((weight == 0).sum())} rows of weight 0 dropped")
+        if not np.isin(weight, (0, 1)).all():
+            notes.append(f"{path.name}: weights in {where} ignored: every edge counts 1")
+    return _Edges(path, u, v, names, notes, text)
+
+
+def _find_columns(text: TextFile) -> tuple[int, int, int | None]:
+    """Columns of the two ends and of the weight."""
+    names = [name.lower() for name in text.header or ()]
+    if len(names) != text.num_columns:
+        names = [""] * text.num_columns
+    ends = [c for c, name in enumerate(names) if name in _END_NAMES][:2]
+    if len(ends) < 2:
+        # A header that starts with an empty name tops the index column of a data frame.
+        start = 1 if text.header and not text.header[0] and text.num_columns > 2 else 0
+        ends = [start, start + 1]
+    weights = [c for c, name in enumerate(names) if name in _WEIGHT_NAMES and c not in ends]
+    third = ends[1] + 1
+    if not weights and third < text.num_columns and names[third] not in _NO_WEIGHT_NAMES:
+        cells = [row[third].strip() for row in text.sample if len(row) > third]
+        if is_number(cells[0]) and not set(cells) <= {""}:
+            weights = [third]
+    return (*ends, weights[0] if weights else None)
+
+
+def _column_name(text: TextFile, column: int) -> str:
+    if text.header and len(text.header) > column:
+        return f"column {text.header[column]!r}"
+    return f"column {column + 1}"
+
+
+def _read_ids(text: TextFile, ends: tuple[int, int], dtypes: dict) -> list[np.ndarray]:
+    sampled = tidy_ids([cells[c] for cells in text.sample for c in ends if len(cells) > c])
+    if not is_text(sampled) and not may_respell(text.body):
+        columns = text.read(dtypes, infer=ends)
+        if all(columns[c].dtype == np.int64 for c in ends):
+            return columns
+    return text.read(dtypes)
+
+
+def _nodes(
+    edges: _Edges, features: Features | None, labels: LabelRows | None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Ids in node order, node of each id of the edges, and notes."""
+    if features is not None and features.ids is not None:
+        names, source = features.ids, features.path
+    elif features is not None:
+        return _nodes_of_rows(edges, features.feat.shape[0], "features", features.path)
+    elif labels is not None and not labels.by_id:
+        return _nodes_of_rows(edges, labels.num_rows, "labels", labels.path)
+    elif labels is not None and edges.text is not None:
+        names, source = union(edges.names, labels.names), labels.path
+    else:
+        names, source = edges.names, edges.path
+    place = positions(names, edges.names)
+    missing = np.flatnonzero(place < 0)
+    if len(missing):
+        name = int(missing[0])
+        raise edges.error(
+            name, f"node {edges.names[name]!s} has no row in {source}: add it or drop its edges"
+        )
+    if edges.text is None and len(names) != edges.num_named:
+        raise InputError(
+            f"{edges.path}: {edges.num_named} nodes, {source} has {len(names)}: they must agree"
+        )
+    return names, place, []
+
+
+def _nodes_of_rows(
+    edges: _Edges, num_rows: int, what: str, source: Path
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """`_nodes` where rows of another file stand for the nodes, in ascending order of their ids."""
+    if is_text(edges.names):
+        raise InputError(
+            f"{source}: {what} without ids, but node ids are text, such as {edges.names[0]!r} in "
+            f"{edges.path}: put the ids in a first column"
+        )
+    low, high = int(edges.names[0]), int(edges.names[-1])
+    matrix = edges.text is None  # which says how many nodes there are, unlike a list of edges
+    if low >= 0 and high < num_rows and (edges.num_named == num_rows or not matrix):
+        notes = []
+        if low == 1:
+            notes = [f"{edges.path.name}: ids count from 0, node 0 has no edges"]
+        return np.arange(num_rows), edges.names, notes
+    if low >= 1 and high == num_rows:
+        note = f"{edges.path.name}: ids start at 1: id 1 is the first row of {source.name}"
+        return np.arange(1, num_rows + 1), edges.names - 1, [note]
+    if edges.num_named == num_rows:
+        note = f"{edges.path.name}: ids have gaps: rows of {source.name} taken in ascending order"
+        return edges.names, np.arange(num_rows), [note]
+    raise InputError(
+        f"{edges.path}: edges name {edges.num_named} nodes (largest id {high}), {what} have "
+        f"{num_rows} rows ({source}): give a row for each node, or ids in the first column"
+    )

@@ -1,0 +1,146 @@
+"""Files of node features, rows in order or with ids: text, ``.npy``, ``.npz`` of scipy."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from user_dgl.data.base import one_line
+from user_dgl.data.ids import (
+    ID_NAMES,
+    counts_up,
+    index_ids,
+    is_text,
+    positions,
+    repeated_row,
+    unusable,
+)
+from user_dgl.data.matrices import as_features
+from user_dgl.data.npz import load_sparse
+from user_dgl.data.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features as the file holds them.
+
+    Attributes
+    ----------
+    path : Path
+    feat : scipy CSR (R, F) float32
+    ids : ndarray (R,) or None
+        Distinct node ids, ascending, of which `feat` is in the order; None: rows in node order.
+    notes : list of str
+    """
+
+    path: Path
+    feat: sp.csr_matrix
+    ids: np.ndarray | None
+    notes: list[str]
+
+
+def read_features(path: Path, edge_names: np.ndarray) -> Features:
+    """Features of a file.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`; else delimited text. In text, the
+        first column holds ids if its name says so, if it holds text, or if it holds distinct whole
+        numbers that either include all ids of the edges or count the rows.
+    edge_names : ndarray
+        Distinct ids that the edges name.
+
+    Raises
+    ------
+    InputError
+        File unreadable, cell that is no number, an id given twice, NaN or infinite features.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".npz":
+        return Features(path, as_features(load_sparse(path), path), None, [])
+    if path.suffix.lower() == ".npy":
+        return Features(path, as_features(load_array(path), path), None, [])
+    text = open_text(path)
+    first, rest = text.sample[0], text.sample[1:]
+    if has_header(first, rest, lambda names: names[0] in ID_NAMES) or _counts(first):
+        text = text.without_header()
+    width = text.num_columns
+    dtypes = {column: np.float32 for column in range(1, width)}
+    if width == 1:
+        dtypes[0] = np.float32
+    columns = text.read(dtypes)
+    ids, order, notes = None, slice(None), text.notes()
+    if width > 1:
+        codes, names = index_ids(columns[0])
+        if _holds_ids(text, codes, names, edge_names):
+            check_rows_by_id(text, codes, names)
+            ids, order = names, np.argsort(codes)
+            notes.append(f"{path.name}: features joined by the ids in the first column")
+            columns = columns[1:]
+        else:
+            columns[0] = _as_numbers(names)[codes]
+    try:
+        feat = as_features(np.column_stack(columns), path)
+    except InputError:
+        text.check_rows()  # a row cut short reads as NaN: then name its line instead
+        raise
+    return Features(path, feat[order] if ids is not None else feat, ids, notes)
+
+
+def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> None:
+    """Refuse rows whose id is missing or that an earlier row has.
+
+    Raises
+    ------
+    InputError
+    """
+    fault = unusable(names)
+    if fault:
+        raise text.error(int(np.argmax(codes == fault[0])), fault[1])
+    row = repeated_row(codes)
+    if row is not None:
+        raise text.error(row, f"node {names[codes[row]]!s} given twice: keep one row")
+
+
+def load_array(path: Path) -> np.ndarray:
+    """Array of an ``.npy`` file; pickled objects are refused."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
+    except Exception as error:  # NumPy's parser of headers raises many kinds on damaged ones
+        raise InputError(
+            f"{path}: not a plain npy array ({one_line(error)}): save it anew"
+        ) from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path}: holds several arrays: save the one meant with numpy.save")
+    return array
+
+
+def _counts(first: list[str]) -> bool:
+    # The column names that pandas gives an array: a feature row 0, 1, 2, ... would be a marvel.
+    return len(first) > 2 and first == [str(column) for column in range(len(first))]
+
+
+def _holds_ids(text: TextFile, codes, names, edge_names) -> bool:
+    if text.header and (not text.header[0] or text.header[0].lower() in ID_NAMES):
+        return True
+    covers = bool((positions(names, edge_names) >= 0).all())
+    if not is_text(names):
+        distinct = len(names) == len(codes)
+        counting = len(names) > 2 and (counts_up(names) or counts_up(names, 1))
+        return distinct and (covers or counting)
+    numbers = sum(map(is_number, names))
+    if numbers == len(names):
+        return False
+    if not covers and not is_text(edge_names) and 2 * numbers > len(names):
+        text.check_rows(numbers=range(text.num_columns))  # a slip in a column of numbers
+    return True
+
+
+def _as_numbers(names: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.array([np.nan if n in MISSING else float(n) for n in names]).astype(np.float32)

@@ -1,0 +1,133 @@
+"""Graphs and features from stored arrays, checked: what the loaders share."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from user_dgl.data.base import check_finite, one_line, some
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+
+def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
+    """A CSR matrix of stored parts, after a full check of its indices.
+
+    Raises
+    ------
+    InputError
+        Parts that are no valid CSR matrix of numbers.
+    """
+    try:
+        data, indices, indptr = map(np.asarray, (data, indices, indptr))
+        rows, columns = (int(n) for n in np.asarray(shape).tolist())
+        if data.dtype.kind not in "biuf" or {indices.dtype.kind, indptr.dtype.kind} - set("iu"):
+            raise ValueError(f"entries of type {data.dtype}, indices of type {indices.dtype}")
+        matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"{source}: not a valid CSR matrix ({one_line(error)}): make it anew"
+        ) from None
+    return matrix
+
+
+def as_features(matrix, source) -> sp.csr_matrix:
+    """Sparse or dense features as CSR.
+
+    Parameters
+    ----------
+    matrix : scipy sparse or ndarray (N, F)
+    source : path or text
+        What messages name.
+
+    Returns
+    -------
+    scipy CSR (N, F) float32
+        Sorted, without repeated entries or stored zeros.
+
+    Raises
+    ------
+    InputError
+        Not two-dimensional, no numbers, NaN or infinite values.
+    """
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise InputError(
+            f"{source}: features of shape {matrix.shape} and type {matrix.dtype}: expected a row "
+            "of real numbers for each node"
+        )
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
+        feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)  # cleaned in place below
+    feat.sum_duplicates()
+    check_finite(feat, source)
+    feat.eliminate_zeros()
+    return feat
+
+
+def graph_from_entries(num_nodes: int, u, v) -> tuple[Graph, list[str]]:
+    """Graph of directed entries, and notes that count what was cleaned.
+
+    Parameters
+    ----------
+    num_nodes : int
+    u, v : array-like of int (M,)
+        In formats that store both directions of an edge, so an entry and its reverse are no repeat.
+
+    Raises
+    ------
+    InputError
+        An end outside 0..num_nodes-1.
+    """
+    graph, cleaning = Graph.from_edges(num_nodes, u, v)
+    u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
+    proper = u != v
+    # Sorted, as np.unique hashes integers, which is many times slower where most are distinct.
+    keys = np.sort(u[proper] * num_nodes + v[proper])
+    directed = int((keys[1:] != keys[:-1]).sum()) + bool(len(keys))
+    repeated = int(proper.sum()) - directed
+    notes = []
+    if cleaning.self_loops:
+        notes.append(f"{cleaning.self_loops} self-loop entries dropped")
+    if repeated:
+        notes.append(f"{repeated} repeated entries merged")
+    if directed != 2 * graph.num_edges:
+        notes.append(
+            f"directed: made symmetric, {directed} entries give {graph.num_edges} undirected edges"
+        )
+    return graph, notes
+
+
+def graph_from_matrix(matrix, source) -> tuple[Graph, list[str]]:
+    """Graph of the non-zero entries of an adjacency, and notes that count what was cleaned.
+
+    Parameters
+    ----------
+    matrix : scipy sparse or ndarray (N, N)
+    source : path or text
+        What messages name.
+
+    Raises
+    ------
+    InputError
+        Not square, no numbers, negative or non-finite entries.
+    """
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
+    if not square or matrix.dtype.kind not in "biuf":
+        raise InputError(
+            f"{source}: expected a square adjacency of numbers, got shape {matrix.shape} and type "
+            f"{matrix.dtype}"
+        )
+    entries = sp.coo_matrix(matrix)
+    bad = ~np.isfinite(entries.data) | (entries.data < 0)
+    if bad.any():
+        rows = np.unique(entries.row[bad])
+        raise InputError(
+            f"{source}: negative, NaN or infinite weights in {len(rows)} rows (counted from 0): "
+            f"{some(rows)}: remove these entries"
+        )
+    stored = entries.data != 0
+    graph, notes = graph_from_entries(matrix.shape[0], entries.row[stored], entries.col[stored])
+    zeros, weights = len(stored) - int(stored.sum()), int((entries.data[stored] != 1).sum())
+    if zeros:
+        notes.append(f"{zeros} stored zeros are no edges")
+    if weights:
+        notes.append(f"{weights} weights other than 1 ignored: every edge counts 1")
+    return graph, notes

@@ -1,0 +1,151 @@
+"""Graphs in ``.npz`` files; object arrays go through the restricted unpickler.
+
+Three layouts are read: CSR parts under ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``
+with ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN); whole matrices under ``adj_matrix`` with
+``node_attr`` and ``node_label`` (GraphData); and ``scipy.sparse.save_npz``, an adjacency alone.
+"""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.matrices import as_features, csr_from_parts, graph_from_matrix
+from user_dgl.data.unpickle import restricted_load
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+_PARTS = ("data", "indices", "indptr", "shape")
+
+
+def load_npz(path: Path) -> AttributedGraph:
+    """Graph, features and labels of an npz file, whichever layout it has.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    AttributedGraph
+        Undirected, every edge of weight 1; features and labels are None where the file has none.
+
+    Raises
+    ------
+    InputError
+        File missing or damaged, unknown layout, a pickle that names anything but arrays and CSR
+        matrices, features or labels that do not fit the adjacency.
+    """
+    names = _member_names(path)
+    if "adj_data" in names:
+        adjacency = _from_parts(path, names, "adj_")
+        features = _from_parts(path, names, "attr_") if "attr_data" in names else None
+        labels = _read_member(path, "labels") if "labels" in names else None
+    elif "adj_matrix" in names:
+        adjacency, features, labels = (
+            _read_member(path, name) if name in names else None
+            for name in ("adj_matrix", "node_attr", "node_label")
+        )
+    elif "format" in names:
+        adjacency, features, labels = load_sparse(path), None, None
+    else:
+        raise InputError(
+            f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected adj_data, "
+            "adj_indices, adj_indptr, adj_shape; or adj_matrix; or a scipy.sparse.save_npz file"
+        )
+    for value in (adjacency, features, labels):
+        if isinstance(value, (dict, list)):
+            raise InputError(f"{path}: holds a {type(value).__name__}, expected arrays or matrices")
+    graph, notes = graph_from_matrix(adjacency, path)
+    if labels is not None:
+        if labels.shape != (graph.num_nodes,):
+            raise InputError(
+                f"{path}: labels of shape {labels.shape}: expected one for each of the "
+                f"{graph.num_nodes} nodes"
+            )
+        labels = index_labels(labels)
+    feat = None if features is None else as_features(features, path)
+    if feat is not None and feat.shape[0] != graph.num_nodes:
+        raise InputError(
+            f"{path}: {feat.shape[0]} feature rows for {graph.num_nodes} nodes: they must agree"
+        )
+    return AttributedGraph(graph, feat, labels, notes=tuple(notes))
+
+
+def load_adjacency(path: Path) -> Graph:
+    """The graph of an adjacency written by ``scipy.sparse.save_npz``, made symmetric.
+
+    Raises
+    ------
+    InputError
+        As `load_npz`.
+    """
+    return graph_from_matrix(load_sparse(path), path)[0]
+
+
+def load_sparse(path: Path) -> sp.csr_matrix:
+    """A sparse matrix written by ``scipy.sparse.save_npz``, its indices checked.
+
+    Raises
+    ------
+    InputError
+        File missing or damaged, or no such matrix.
+    """
+    names = _member_names(path)
+    if "format" not in names:
+        raise InputError(
+            f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected a matrix saved with "
+            "scipy.sparse.save_npz"
+        )
+    try:
+        matrix = sp.load_npz(path)  # never unpickles
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)
+        return sp.csr_matrix(matrix)
+    except Exception as error:  # the parsers below raise many kinds on damaged bytes
+        raise InputError(
+            f"{path}: not a valid sparse matrix ({one_line(error)}): make it anew"
+        ) from None
+
+
+def _member_names(path: Path) -> set[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {name.removesuffix(".npy") for name in archive.namelist()}
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
+    except Exception as error:
+        raise InputError(f"{path}: not an npz file ({one_line(error)}): make it anew") from None
+
+
+def _from_parts(path: Path, names: set[str], prefix: str) -> sp.csr_matrix:
+    missing = [prefix + part for part in _PARTS if prefix + part not in names]
+    if missing:
+        raise InputError(f"{path}: lacks {', '.join(missing)}: expected all parts of a CSR matrix")
+    return csr_from_parts(*(_read_member(path, prefix + part) for part in _PARTS), path)
+
+
+def _read_member(path: Path, name: str):
+    """Array of a member, or the object that a pickled one holds."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            with archive.open(f"{name}.npy") as file:
+                version = np.lib.format.read_magic(file)
+                if version == (1, 0):
+                    dtype = np.lib.format.read_array_header_1_0(file)[2]
+                elif version == (2, 0):
+                    dtype = np.lib.format.read_array_header_2_0(file)[2]
+                else:
+                    raise ValueError(f"npy version {version}")
+                if dtype.hasobject:
+                    return restricted_load(file, f"{path}: {name}")
+            with archive.open(f"{name}.npy") as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
+    except InputError:  # a ValueError too
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{path}: {name}: damaged ({one_line(error)}): get or make it anew"
+        ) from None

@@ -1,0 +1,167 @@
+"""Pickles of arrays, sparse matrices and neighbour lists, without running what they name.
+
+A pickle may call anything it names. This unpickler knows six names, as Python 2 and today's NumPy
+and SciPy spell them, and binds them to stand-ins that check the state a pickle hands them: NumPy's
+own ``dtype.__setstate__``, for one, believes flags by which numbers become pointers.
+"""
+
+import io
+import pickle
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from user_dgl.data.base import one_line
+from user_dgl.data.matrices import csr_from_parts
+from user_dgl.errors import InputError
+
+_DTYPE = re.compile(r"\?|b1|[iu][1248]|f[248]|[SU][0-9]{1,6}|O[48]?")
+# What a damaged or hostile pickle makes the unpickler or a stand-in raise.
+_FAULTS = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class _NdarrayName:
+    """What ``numpy.ndarray`` stands for: only `_reconstruct` takes it, nothing can call it."""
+
+    def __new__(cls, *args):
+        raise ValueError("ndarray called directly")
+
+
+class _Dtype:
+    """A plain dtype: no structure, no flags of the pickle's own."""
+
+    def __init__(self, code, align=False, copy=False):
+        if not _DTYPE.fullmatch(code):
+            raise ValueError(f"dtype {code!r}")
+        self.dtype = np.dtype(object) if code[0] == "O" else np.dtype(code)
+
+    def __setstate__(self, state):
+        _, order, *structure = state
+        if any(part is not None for part in structure[:3]):
+            raise ValueError("structured dtype")
+        self.dtype = self.dtype.newbyteorder(order)
+
+
+class _Array(np.ndarray):
+    """An array whose dtype in the state is a `_Dtype`; NumPy checks the size of the data."""
+
+    def __setstate__(self, state):
+        _, shape, dtype, fortran_order, data = state
+        if not isinstance(dtype, _Dtype):
+            raise ValueError("array without dtype")
+        super().__setstate__((1, shape, dtype.dtype, fortran_order, data))
+
+
+def _reconstruct(kind, shape, code):
+    if kind is not _NdarrayName:
+        raise ValueError("array of another class")
+    return np.ndarray.__new__(_Array, (0,), "b")
+
+
+class _Csr:
+    """The parts of a pickled CSR matrix."""
+
+    def __setstate__(self, state):
+        self.parts = dict(state)
+
+
+_ALLOWED = {
+    ("numpy", "ndarray"): _NdarrayName,
+    ("numpy", "dtype"): _Dtype,
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("scipy.sparse.csr", "csr_matrix"): _Csr,
+    ("scipy.sparse._csr", "csr_matrix"): _Csr,
+    ("collections", "defaultdict"): defaultdict,
+    ("__builtin__", "list"): list,
+    ("builtins", "list"): list,
+}
+
+
+class RestrictedUnpickler(pickle.Unpickler):
+    """Unpickler of arrays, CSR matrices, dicts and lists that refuses every other global.
+
+    Parameters
+    ----------
+    file : binary file
+    source : path or text
+        What messages name.
+    """
+
+    def __init__(self, file, source):
+        super().__init__(file, encoding="latin1")
+        self._source = source
+
+    def find_class(self, module, name):
+        """The stand-in of an allowed global; `InputError` for any other."""
+        try:
+            return _ALLOWED[module, name]
+        except KeyError:
+            raise InputError(
+                f"{self._source}: pickle refused, as it names {module}.{name}: expected only "
+                "arrays, CSR matrices and lists; get the file from its publisher"
+            ) from None
+
+
+def restricted_load(file, source) -> object:
+    """Object of the next pickle in a binary file.
+
+    Parameters
+    ----------
+    file : binary file
+    source : path or text
+        What messages name.
+
+    Returns
+    -------
+    ndarray, scipy CSR, dict or list
+        CSR matrices are today's class, with checked indices; an array of one object is that object.
+
+    Raises
+    ------
+    InputError
+        Any global beyond arrays, CSR matrices, ``defaultdict`` and ``list``; damaged pickle.
+    """
+    try:
+        return _plain(RestrictedUnpickler(file, source).load(), source)
+    except InputError:
+        raise
+    except _FAULTS as error:
+        raise InputError(f"{source}: damaged or unusable pickle ({one_line(error)})") from None
+
+
+def load_pickle(path: Path) -> object:
+    """Object of a pickle file; see `restricted_load`."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
+    return restricted_load(io.BytesIO(data), path)
+
+
+def _plain(value, source):
+    if isinstance(value, _Csr):
+        parts = vars(value).get("parts", {})
+        shape = parts.get("_shape", parts.get("shape"))
+        return csr_from_parts(
+            parts.get("data"), parts.get("indices"), parts.get("indptr"), shape, source
+        )
+    if isinstance(value, _Array):
+        array = value.view(np.ndarray)
+        return _plain(array.item(), source) if array.dtype == object and array.ndim == 0 else array
+    if isinstance(value, (dict, list)):
+        return value
+    raise InputError(f"{source}: pickle holds no array, CSR matrix, dict or list")

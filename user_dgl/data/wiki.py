@@ -1,0 +1,65 @@
+"""The Wiki files of TADW: ``graph.txt``, ``group.txt`` and ``tfidf.txt`` (or ``tfidf.txt.gz``)."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from user_dgl.data.base import AttributedGraph, index_labels
+from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.text import TextFile, read_columns
+
+
+def load_wiki(folder: Path) -> AttributedGraph:
+    """Wiki: 2,405 pages, their links, tf-idf of their words and 17 classes.
+
+    ``group.txt`` says how many nodes there are, as 88 of them have no words and 42 no edges. The
+    largest word index says how many feature columns; labels are renumbered to 0..C-1.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    AttributedGraph
+
+    Raises
+    ------
+    InputError
+        A file missing or a malformed line, named with its number.
+    """
+    folder = Path(folder)
+    group_file, (nodes, groups) = read_columns(folder / "group.txt", (np.int64, np.int64))
+    misplaced = np.flatnonzero(nodes != np.arange(len(nodes)))
+    if len(misplaced):
+        row = misplaced[0]
+        raise group_file.error(row, f"node {nodes[row]}: expected {row}, a line for each node")
+
+    graph_file, (u, v) = read_columns(folder / "graph.txt", (np.int64, np.int64))
+    for ends in (u, v):
+        _check_ids(graph_file, ends, len(nodes), "node")
+    graph, notes = graph_from_entries(len(nodes), u, v)
+
+    words_path = folder / "tfidf.txt"
+    if not words_path.exists():
+        words_path = folder / "tfidf.txt.gz"
+    words_file, (rows, columns, values) = read_columns(words_path, (np.int64, np.int64, np.float64))
+    _check_ids(words_file, rows, len(nodes), "node")
+    _check_ids(words_file, columns, np.iinfo(np.int32).max, "word")
+    keys = rows * (columns.max() + 1) + columns
+    first = np.unique(keys, return_index=True)[1]
+    if len(first) < len(keys):
+        row = np.setdiff1d(np.arange(len(keys)), first)[0]
+        raise words_file.error(row, f"node {rows[row]}, word {columns[row]} given twice: keep one")
+    feat = sp.csr_matrix((values, (rows, columns)), shape=(len(nodes), int(columns.max()) + 1))
+    return AttributedGraph(
+        graph, as_features(feat, words_path), index_labels(groups), notes=tuple(notes)
+    )
+
+
+def _check_ids(file: TextFile, ids: np.ndarray, count: int, kind: str) -> None:
+    outside = np.flatnonzero((ids < 0) | (ids >= count))
+    if len(outside):
+        row = outside[0]
+        raise file.error(row, f"{kind} {ids[row]}: expected 0..{count - 1}")

@@ -1,0 +1,146 @@
+"""Two methods without training. A trained result below one of them is no result.
+
+`features_kmeans` sees no edge, `smooth_kmeans` averages features over neighbourhoods first.
+"""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
+
+from user_dgl.features import truncated_svd
+from user_dgl.graph import Graph
+from user_dgl.metrics import clustering_metrics
+
+NUM_STEPS = 8
+# Share of a node's own features in the smoothed ones.
+SELF_SHARE = 0.05
+DENSE_BYTES_LIMIT = 10**9
+MINI_BATCH_ABOVE = 100_000
+_BLOCK_COLUMNS = 64
+
+
+def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
+    """k-means++ with restarts, the one with the smallest sum of squared distances.
+
+    Beyond 100,000 points, mini-batch k-means. Fewer distinct points than clusters give fewer
+    clusters.
+
+    Parameters
+    ----------
+    points : ndarray (N, d)
+    num_clusters : int
+    seed : int
+    num_starts : int
+
+    Returns
+    -------
+    int64 ndarray (N,)
+        Clusters in 0..num_clusters-1; the same bit for bit for the same seed.
+    """
+    num_clusters = min(num_clusters, len(points))
+    settings = {"n_clusters": num_clusters, "n_init": num_starts, "random_state": seed}
+    if len(points) > MINI_BATCH_ABOVE:
+        batch = max(4096, num_clusters)
+        model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
+    else:
+        model = KMeans(**settings)
+    # Threads add their partial centroids up in the order in which they finish, so the result would
+    # depend on their number and, beyond two, on chance. On points this few they also wait more than
+    # they compute: on a busy machine one thread is several times faster.
+    with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
+        # "Number of distinct clusters found smaller than n_clusters": documented above.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit_predict(points).astype(np.int64)
+
+
+def features_kmeans(feat: sp.csr_matrix, num_clusters: int, seed: int) -> np.ndarray:
+    """Clusters (N,) of the features alone.
+
+    Rows scaled to l2 norm 1; SVD to ``min(4 num_clusters, 64)`` dimensions; rows scaled to norm 1;
+    `kmeans`.
+    """
+    reduced = truncated_svd(normalize(feat), _svd_dimensions(num_clusters), seed)
+    return kmeans(normalize(reduced), num_clusters, seed)
+
+
+def smooth_kmeans(feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: int) -> np.ndarray:
+    """Clusters (N,) of features smoothed over the graph.
+
+    Rows of X scaled to l2 norm 1; ``Z = a X + (1 - a)/8 sum_{k=1..8} S^k X`` with a = 0.05 and
+    ``S = D^-1/2 (A + I) D^-1/2``; rows of Z scaled to norm 1; SVD to ``min(4 num_clusters, 64)``
+    dimensions; rows scaled to norm 1; `kmeans`.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    graph : Graph
+    num_clusters : int
+    seed : int
+
+    Returns
+    -------
+    int64 ndarray (N,)
+
+    Notes
+    -----
+    Smoothing fills sparse features in. Where a dense X of ``4 N F`` bytes would exceed 1 GB, X is
+    first projected on its top 512 right singular vectors, or on as many as 1 GB holds if N exceeds
+    488,281, and the result is that of the projected features.
+    """
+    num_components = _svd_dimensions(num_clusters)
+    feat = normalize(sp.csr_matrix(feat, dtype=np.float32))
+    num_nodes = graph.num_nodes
+    if 4 * num_nodes * feat.shape[1] > DENSE_BYTES_LIMIT:
+        affordable = DENSE_BYTES_LIMIT // (4 * num_nodes)
+        feat = truncated_svd(feat, max(min(512, affordable), num_components), seed)
+    smoothed = _smooth(feat, graph)
+    reduced = truncated_svd(normalize(smoothed, copy=False), num_components, seed)
+    return kmeans(normalize(reduced), num_clusters, seed)
+
+
+def floors(
+    feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: int, labels
+) -> dict[str, dict[str, float | None]]:
+    """Scores of both floors: ``{"features_kmeans": metrics, "smooth_kmeans": metrics}``.
+
+    The metrics are those of `clustering_metrics`; the clusters themselves do not depend on labels.
+    """
+    return {
+        "features_kmeans": clustering_metrics(labels, features_kmeans(feat, num_clusters, seed)),
+        "smooth_kmeans": clustering_metrics(labels, smooth_kmeans(feat, graph, num_clusters, seed)),
+    }
+
+
+def _svd_dimensions(num_clusters: int) -> int:
+    return min(4 * num_clusters, 64)
+
+
+def _smooth(feat, graph: Graph) -> np.ndarray:
+    """``Z`` of `smooth_kmeans`, dense (N, F) float32, from sparse or dense X."""
+    operator = _normalised_adjacency(graph)
+    smoothed = np.empty(feat.shape, dtype=np.float32)
+    if sp.issparse(feat):
+        feat = feat.tocsc()
+    # Columns are independent; a block of them keeps the memory beside Z small.
+    for start in range(0, feat.shape[1], _BLOCK_COLUMNS):
+        block = feat[:, start : start + _BLOCK_COLUMNS]
+        block = block.toarray(order="C") if sp.issparse(block) else np.ascontiguousarray(block)
+        step, total = block, np.zeros_like(block)
+        for _ in range(NUM_STEPS):
+            step = operator @ step
+            total += step
+        mixed = SELF_SHARE * block + (1 - SELF_SHARE) / NUM_STEPS * total
+        smoothed[:, start : start + _BLOCK_COLUMNS] = mixed
+    return smoothed
+
+
+def _normalised_adjacency(graph: Graph) -> sp.csr_matrix:
+    """S = D^-1/2 (A + I) D^-1/2, float32."""
+    adjacency = graph.to_scipy() + sp.eye(graph.num_nodes, dtype=np.float32, format="csr")
+    scale = sp.diags(1 / np.sqrt(adjacency.sum(axis=1).A1), dtype=np.float32)
+    return (scale @ adjacency @ scale).tocsr()

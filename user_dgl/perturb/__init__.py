@@ -1,0 +1,37 @@
+"""Noise on the graph: random flips, or a stored graph such as an attacked one."""
+
+from pathlib import Path
+
+from user_dgl.config import NoiseConfig
+from user_dgl.data import find_file
+from user_dgl.graph import Graph
+from user_dgl.perturb.base import Perturbed, compare
+from user_dgl.perturb.random_flip import random_flip
+from user_dgl.perturb.stored import stored_graph
+
+__all__ = ["Perturbed", "compare", "perturb", "random_flip", "stored_graph"]
+
+
+def perturb(graph: Graph, noise: NoiseConfig, seed: int, root: Path) -> Perturbed:
+    """The graph with the noise of a config.
+
+    Parameters
+    ----------
+    graph : Graph
+        Clean.
+    noise : NoiseConfig
+    seed : int
+        Seed of the flips where ``noise.seed`` is null.
+    root : Path
+        What a relative ``noise.file`` starts from.
+
+    Raises
+    ------
+    InputError
+        More flips than pairs; file missing or of another number of nodes.
+    """
+    if noise.kind == "random_flip":
+        return random_flip(graph, noise.rate, seed if noise.seed is None else noise.seed)
+    if noise.kind == "file":
+        return stored_graph(graph, find_file(Path(root), noise.file, "data.noise.file"))
+    return compare(graph, graph)

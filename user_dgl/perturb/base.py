@@ -1,0 +1,43 @@
+"""What every kind of noise returns."""
+
+from dataclasses import dataclass
+
+import torch
+
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """A noisy graph beside what it was.
+
+    Attributes
+    ----------
+    graph : Graph
+        E pairs, noise included.
+    added : bool Tensor (E,)
+        Whether the clean graph lacks the pair. For scores, never for training.
+    num_added, num_removed : int
+        Pairs that only the noisy, or only the clean graph has.
+    """
+
+    graph: Graph
+    added: torch.Tensor
+    num_added: int
+    num_removed: int
+
+
+def compare(clean: Graph, noisy: Graph) -> Perturbed:
+    """The noisy graph with its difference to the clean one.
+
+    Raises
+    ------
+    InputError
+        Graphs of different numbers of nodes.
+    """
+    if clean.num_nodes != noisy.num_nodes:
+        raise InputError(f"graphs of {clean.num_nodes} and {noisy.num_nodes} nodes: must agree")
+    added = torch.from_numpy(clean.positions(noisy.keys) < 0)
+    num_added = int(added.sum())
+    return Perturbed(noisy, added, num_added, clean.num_edges - (noisy.num_edges - num_added))

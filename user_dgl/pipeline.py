@@ -1,0 +1,208 @@
+"""From settings to a run directory: data, noise, training, scores."""
+
+import dataclasses
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from user_dgl.config import Config
+from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
+from user_dgl.data.edge_list import read_labels
+from user_dgl.errors import InputError
+from user_dgl.features import prepare_features
+from user_dgl.floors import floors
+from user_dgl.graph import Graph
+from user_dgl.metrics import clustering_metrics, davies_bouldin, partition_scores, weight_auc
+from user_dgl.perturb import Perturbed, perturb
+from user_dgl.run_directory import RunDirectory
+from user_dgl.trainer import Fit, Trainer
+from user_dgl.versions import versions
+
+
+def load_noisy_data(config: Config) -> tuple[AttributedGraph, Perturbed]:
+    """The data set, and its graph after the noise that the settings ask for."""
+    data = load_data(config.data)
+    return data, perturb(data.graph, config.data.noise, config.seed, data_root(config.data))
+
+
+def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
+    """Run the settings to the end and write the run directory.
+
+    Data are read and checked before the directory is touched.
+
+    Parameters
+    ----------
+    config : Config
+    output_dir : Path
+    log : callable
+        Gets each line for people.
+
+    Returns
+    -------
+    dict
+        The content of ``result.json``.
+
+    Raises
+    ------
+    InputError, NonFiniteLossError
+    """
+    started = time.perf_counter()
+    if config.train.resume and RunDirectory(output_dir).finished():
+        log(f"{output_dir}: the run there is finished; nothing to do")
+        return RunDirectory(output_dir).read_result()
+    warnings = config.inert_settings()
+    data, noisy = load_noisy_data(config)
+    for note in data.notes:
+        log(f"Note: {note}")
+    for warning in warnings:
+        log(f"Warning: {warning}")
+    feat = None if data.feat is None else prepare_features(data.feat, config.features)
+    trainer = Trainer(noisy.graph, feat, config, log=log)
+    resolved = dataclasses.replace(
+        config,
+        output_dir=str(output_dir),
+        data=dataclasses.replace(config.data, root=str(data_root(config.data).resolve())),
+    )
+    run, checkpoint = RunDirectory.open_for_training(output_dir, resolved)
+    log(
+        f"{data.num_nodes} nodes, {noisy.graph.num_edges} edges, {feat.shape[1]} features, "
+        f"engine {trainer.engine}; writing to {output_dir}"
+    )
+    trainer.record, trainer.save = run.record, run.save_checkpoint
+    train_started = time.perf_counter()
+    fit = trainer.fit(checkpoint)
+    train_seconds = time.perf_counter() - train_started
+
+    node_ids = data.node_ids or range(data.num_nodes)
+    added = noisy.added.numpy()
+    run.write_input(noisy.graph, added, data.labels)
+    run.write_clusters(node_ids, fit.clusters)
+    run.write_embedding(fit.embedding)
+    run.write_learned_graph(fit.graph, fit.weight)
+    result = _result(config, data, noisy, feat, fit, warnings)
+    result["stages"] = [
+        {
+            "name": "user",
+            "restarts": config.train.restarts,
+            "epochs": config.train.epochs,
+            "seconds": train_seconds,
+        }
+    ]
+    result["peak_memory_mb"] = peak_memory_mb()
+    result["seconds_total"] = time.perf_counter() - started
+    run.write_result(result)
+    for warning in fit.warnings:
+        log(f"Warning: {warning}")
+    return result
+
+
+def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
+    """Metrics and label-free scores recomputed from the files of a run; trains nothing.
+
+    Parameters
+    ----------
+    run_dir : Path
+    labels_file : Path, optional
+        Labels by order or by id; default: those of the run's data.
+
+    Returns
+    -------
+    dict
+        ``metrics``, ``num_labelled_nodes``, ``scores``, ``num_clusters_found``, ``weight_auc``.
+    """
+    run = RunDirectory(run_dir)
+    graph, added, labels = run.read_input()
+    node_ids, clusters = run.read_clusters()
+    embedding = run.read_embedding()
+    if not len(node_ids) == len(embedding) == graph.num_nodes:
+        raise InputError(
+            f"{run_dir}: {graph.num_nodes} nodes, {len(node_ids)} clusters and {len(embedding)} "
+            "embeddings do not belong together"
+        )
+    if labels_file is not None:
+        labels = read_labels(labels_file, node_ids, graph.num_nodes)
+    report = _scores(graph, clusters, embedding, _labels(labels, graph.num_nodes))
+    report["weight_auc"] = weight_auc(run.read_learned_weight(graph), added)
+    return report
+
+
+def peak_memory_mb() -> float:
+    """Highest resident set of this process in 10^6 bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def _labels(labels: np.ndarray | None, num_nodes: int) -> np.ndarray:
+    return np.full(num_nodes, UNLABELLED) if labels is None else labels
+
+
+def _scores(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
+    """The part of a result that files and labels determine."""
+    return {
+        "metrics": clustering_metrics(labels, clusters),
+        "num_labelled_nodes": int((labels != UNLABELLED).sum()),
+        "num_clusters_found": len(np.unique(clusters)),
+        "scores": {
+            **partition_scores(graph, clusters),
+            "davies_bouldin": davies_bouldin(embedding, clusters),
+        },
+    }
+
+
+def _result(
+    config: Config, data: AttributedGraph, noisy: Perturbed, feat, fit: Fit, warnings: list[str]
+) -> dict[str, Any]:
+    noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
+    observed_weight = fit.weight[fit.observed]
+    result: dict[str, Any] = {
+        "task": config.task,
+        "num_nodes": data.num_nodes,
+        "num_observed_edges": noisy.graph.num_edges,
+        "num_candidate_edges": int((~fit.observed).sum()),
+        "num_features": feat.shape[1],
+        "num_clusters": config.model.num_clusters,
+        **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
+        "noise": {
+            "kind": noise.kind,
+            "rate": noise.rate,
+            "seed": config.seed if noise.seed is None else noise.seed,
+            "edges_added": noisy.num_added,
+            "edges_removed": noisy.num_removed,
+            "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
+        },
+        "structure": {
+            "observed_weight": _summary(observed_weight),
+            "candidate_weight": _summary(fit.weight[~fit.observed]),
+        },
+        "loss": fit.loss,
+        "restart_losses": fit.restart_losses,
+        "epochs": config.train.epochs,
+        "seconds_per_epoch": fit.seconds_per_epoch,
+        "engine": fit.engine,
+        "world_size": 1,
+        "seed": config.seed,
+        "versions": versions(),
+        "notes": list(data.notes),
+        "warnings": [*warnings, *fit.warnings],
+    }
+    if config.eval.floors:
+        result["floors"] = floors(
+            data.feat, noisy.graph, config.model.num_clusters, config.seed, labels
+        )
+    return result
+
+
+def _summary(weight: np.ndarray) -> dict[str, float] | None:
+    if not len(weight):
+        return None
+    return {
+        "mean": float(weight.mean()),
+        "std": float(weight.std()),
+        "min": float(weight.min()),
+        "max": float(weight.max()),
+    }

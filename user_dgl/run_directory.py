@@ -1,0 +1,237 @@
+"""The folder that a run leaves behind, and the rules for entering one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+import torch
+
+from user_dgl.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from user_dgl.config import Config, load_config, to_plain, to_yaml
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+# Settings that may differ between a run and its continuation: they do not change the result.
+_FREE = (
+    "output_dir",
+    "overwrite",
+    "data.root",
+    "train.resume",
+    "train.log_every",
+    "train.checkpoint_every",
+    "eval.floors",
+)
+
+
+class RunDirectory:
+    """Files of one run, each written whole or not at all; ``result.json`` comes last.
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    config_file = "config.yaml"
+    metrics_file = "metrics.jsonl"
+    result_file = "result.json"
+    clusters_file = "clusters.csv"
+    embedding_file = "embedding.npy"
+    learned_file = "learned_graph.npz"
+    input_file = "input.npz"
+    checkpoint_file = "checkpoint.pt"
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @property
+    def _files(self) -> list[Path]:
+        cls = type(self)
+        return [self.path / v for k, v in vars(cls).items() if k.endswith("_file")]
+
+    @classmethod
+    def open_for_training(cls, path: Path, config: Config) -> tuple["RunDirectory", dict | None]:
+        """Prepare a folder for a run and write ``config.yaml`` into it.
+
+        Returns
+        -------
+        RunDirectory, dict or None
+            The checkpoint to go on from, if there is one and ``train.resume`` is set.
+
+        Raises
+        ------
+        InputError
+            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set; it holds a
+            run of other settings; it cannot be written.
+        """
+        run = cls(path)
+        checkpoint = None
+        try:
+            occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
+            if occupied and config.train.resume:
+                run._check_same_settings(config)
+                if (path / cls.checkpoint_file).exists():
+                    checkpoint = load_checkpoint(path / cls.checkpoint_file)
+                    run._keep_metrics_until(checkpoint["progress"])
+                else:
+                    (path / cls.metrics_file).unlink(missing_ok=True)
+            elif occupied and config.overwrite and path.is_dir():
+                for file in run._files:
+                    file.unlink(missing_ok=True)
+            elif occupied:
+                raise InputError(
+                    f"{path}: not empty; set output_dir to another folder, overwrite=true to "
+                    "replace the run there or train.resume=true to go on with it"
+                )
+            path.mkdir(parents=True, exist_ok=True)
+            text = to_yaml(config).encode()
+            write_atomically(path / cls.config_file, lambda file: file.write(text))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        return run, checkpoint
+
+    def finished(self) -> bool:
+        """Whether a run ended here."""
+        return (self.path / self.result_file).exists()
+
+    def _check_same_settings(self, config: Config) -> None:
+        file = self.path / self.config_file
+        if not file.exists():
+            raise InputError(f"{self.path}: not empty, and holds no run to go on with")
+        before, now = _flat(to_plain(load_config(file))), _flat(to_plain(config))
+        changed = [k for k in now if before.get(k) != now[k] and k not in _FREE]
+        if changed:
+            shown = ", ".join(f"{k} was {before.get(k)}, is {now[k]}" for k in changed[:3])
+            raise InputError(f"{self.path}: holds a run of other settings ({shown})")
+
+    def _keep_metrics_until(self, progress: dict[str, Any]) -> None:
+        """Drop what was logged after the checkpoint: those epochs are trained again."""
+        file = self.path / self.metrics_file
+        if not file.exists():
+            return
+        reached = (progress["restart"], progress["epoch"])
+        kept = []
+        for line in file.read_text().splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:  # cut off by a crash
+                break
+            if (row["restart"], row["epoch"]) <= reached:
+                kept.append(line + "\n")
+        data = "".join(kept).encode()
+        write_atomically(file, lambda out: out.write(data))
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Append one line to ``metrics.jsonl``."""
+        with open(self.path / self.metrics_file, "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def save_checkpoint(self, state: dict[str, Any]) -> None:
+        """Replace ``checkpoint.pt``."""
+        save_checkpoint(self.path / self.checkpoint_file, state)
+
+    # -----------------------------------------------------------------------------------------
+
+    def write_input(self, graph: Graph, added: np.ndarray, labels: np.ndarray | None) -> None:
+        """The observed graph as trained on, its added noise edges, and the labels for scores."""
+        arrays = {
+            "num_nodes": np.int64(graph.num_nodes),
+            "src": graph.src.numpy(),
+            "dst": graph.dst.numpy(),
+            "added": added,
+        }
+        if labels is not None:
+            arrays["labels"] = labels
+        self._write(self.input_file, lambda file: np.savez_compressed(file, **arrays))
+
+    def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
+        """What `write_input` wrote."""
+        with self._npz(self.input_file) as arrays:
+            keys = arrays["src"].astype(np.int64) * int(arrays["num_nodes"]) + arrays["dst"]
+            graph = Graph.from_keys(int(arrays["num_nodes"]), keys)
+            return graph, arrays["added"], arrays["labels"] if "labels" in arrays else None
+
+    def write_clusters(self, node_ids, clusters: np.ndarray) -> None:
+        """``clusters.csv``: node, cluster."""
+        table = pd.DataFrame({"node": node_ids, "cluster": clusters})
+        text = table.to_csv(index=False, lineterminator="\n").encode()
+        self._write(self.clusters_file, lambda file: file.write(text))
+
+    def read_clusters(self) -> tuple[list[str], np.ndarray]:
+        """Node ids and clusters."""
+        file = self._existing(self.clusters_file)
+        try:
+            table = pd.read_csv(
+                file, dtype={"node": str, "cluster": "int64"}, keep_default_na=False
+            )
+            return table["node"].tolist(), table["cluster"].to_numpy()
+        except (ValueError, KeyError) as error:
+            raise InputError(f"{file}: not a table of node,cluster ({error})") from None
+
+    def write_embedding(self, embedding: np.ndarray) -> None:
+        """``embedding.npy``, float32 (N, d)."""
+        self._write(self.embedding_file, lambda file: np.save(file, embedding.astype(np.float32)))
+
+    def read_embedding(self) -> np.ndarray:
+        """What `write_embedding` wrote."""
+        file = self._existing(self.embedding_file)
+        try:
+            return np.load(file, allow_pickle=False)
+        except ValueError as error:
+            raise InputError(f"{file}: not a NumPy file ({error})") from None
+
+    def write_learned_graph(self, graph: Graph, weight: np.ndarray) -> None:
+        """``learned_graph.npz``: symmetric scipy CSR of A'."""
+        matrix = graph.to_scipy(torch.from_numpy(weight))
+        self._write(self.learned_file, lambda file: sp.save_npz(file, matrix))
+
+    def read_learned_weight(self, graph: Graph) -> np.ndarray:
+        """Weight in A' of each pair of ``graph`` (E,)."""
+        file = self._existing(self.learned_file)
+        matrix = sp.load_npz(file).tocsr()
+        src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
+        return np.asarray(matrix[src, dst]).ravel()
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """``result.json``, the last file of a run."""
+        text = json.dumps(result, indent=2, allow_nan=False).encode()
+        self._write(self.result_file, lambda file: file.write(text + b"\n"))
+
+    def read_result(self) -> dict[str, Any]:
+        """What `write_result` wrote."""
+        return json.loads(self._existing(self.result_file).read_text())
+
+    def read_config(self) -> Config:
+        """The resolved settings of the run."""
+        return load_config(self._existing(self.config_file))
+
+    def _write(self, name: str, write) -> None:
+        try:
+            write_atomically(self.path / name, write)
+        except OSError as error:
+            raise InputError(f"{self.path / name}: {error.strerror or error}") from None
+
+    def _existing(self, name: str) -> Path:
+        file = self.path / name
+        if not file.is_file():
+            raise InputError(f"{file}: not there; is {self.path} the folder of a finished run?")
+        return file
+
+    def _npz(self, name: str):
+        file = self._existing(name)
+        try:
+            return np.load(file, allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise InputError(f"{file}: not a readable npz file ({error})") from None
+
+
+def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for key, value in plain.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

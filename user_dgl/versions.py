@@ -1,0 +1,22 @@
+"""Versions of what a run depends on."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import user_dgl
+
+_PACKAGES = ("torch", "dgl", "torchmetrics", "numpy", "scipy", "scikit-learn", "pandas", "PyYAML")
+
+
+def versions() -> dict[str, str | None]:
+    """Version of this package, Python and each library; None where it is not installed."""
+    found: dict[str, str | None] = {
+        "user_dgl": user_dgl.__version__,
+        "python": platform.python_version(),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name.lower()] = version(name)
+        except PackageNotFoundError:
+            found[name.lower()] = None
+    return found
