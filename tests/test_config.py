@@ -25,10 +25,10 @@ from user_dgl.config import (
     TrainConfig,
     config_name,
     load_config,
-    to_plain,
     to_yaml,
 )
 from user_dgl.errors import InputError
+from user_dgl.settings import to_plain
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = sorted((ROOT / "configs").rglob("*.yaml"))

@@ -468,6 +468,8 @@ def test_large_sparse_features_stay_sparse(files, tmp_path):
     [
         ("b\na\nb\nc\n", [1, 0, 1, 2]),
         ("label\nb\na\nb\nc\n", [1, 0, 1, 2]),
+        ("\ufeffb\na\nb\nc\n", [1, 0, 1, 2]),
+        ("\ufefflabel\nb\na\nb\nc\n", [1, 0, 1, 2]),
         ("class\n10\n9\n10\n2\n", [2, 1, 2, 0]),
         ("1\r\n1\r\n2\r\n2\r\n", [0, 0, 1, 1]),
         ("b\n\nb\nc\n", [0, -1, 0, 1]),

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.checkpoint import load_checkpoint, save_checkpoint, write_atomically
-from user_dgl.config import Config, load_config, to_plain, to_yaml
+from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.settings import to_plain
 
 # Settings that may differ between a run and its continuation: they do not change the result.
 _FREE = (
@@ -63,8 +64,8 @@ class RunDirectory:
         Raises
         ------
         InputError
-            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set; it holds a
-            run of other settings; it cannot be written.
+            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set; it holds
+            a run of other settings; it cannot be written.
         """
         run = cls(path)
         checkpoint = None
@@ -151,7 +152,7 @@ class RunDirectory:
         with self._npz(self.input_file) as arrays:
             keys = arrays["src"].astype(np.int64) * int(arrays["num_nodes"]) + arrays["dst"]
             graph = Graph.from_keys(int(arrays["num_nodes"]), keys)
-            return graph, arrays["added"], arrays["labels"] if "labels" in arrays else None
+            return graph, arrays["added"], arrays.get("labels")
 
     def write_clusters(self, node_ids, clusters: np.ndarray) -> None:
         """``clusters.csv``: node, cluster."""

@@ -68,16 +68,14 @@ def read_features(path: Path, edge_names: np.ndarray) -> Features:
     if has_header(first, rest, lambda names: names[0] in ID_NAMES) or _counts(first):
         text = text.without_header()
     width = text.num_columns
-    dtypes = {column: np.float32 for column in range(1, width)}
-    if width == 1:
-        dtypes[0] = np.float32
-    columns = text.read(dtypes)
-    ids, order, notes = None, slice(None), text.notes()
+    # A first column that may hold ids is read as text; a column alone cannot.
+    columns = text.read({column: np.float32 for column in range(min(1, width - 1), width)})
+    ids, notes = None, text.notes()
     if width > 1:
         codes, names = index_ids(columns[0])
         if _holds_ids(text, codes, names, edge_names):
             check_rows_by_id(text, codes, names)
-            ids, order = names, np.argsort(codes)
+            ids = names
             notes.append(f"{path.name}: features joined by the ids in the first column")
             columns = columns[1:]
         else:
@@ -87,7 +85,7 @@ def read_features(path: Path, edge_names: np.ndarray) -> Features:
     except InputError:
         text.check_rows()  # a row cut short reads as NaN: then name its line instead
         raise
-    return Features(path, feat[order] if ids is not None else feat, ids, notes)
+    return Features(path, feat if ids is None else feat[np.argsort(codes)], ids, notes)
 
 
 def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> None:

@@ -1,0 +1,211 @@
+"""Frozen dataclasses as settings: types, ranges and choices of each key, errors that say where.
+
+A section is a dataclass that derives from `Section`; each of its fields is made by `key`, or by
+`section` if it is a section itself. `build` makes one from plain values such as those of a YAML
+file. Python callers get the same checks when they construct a section.
+"""
+
+import dataclasses
+import difflib
+import math
+import numbers
+import re
+import types
+import typing
+from dataclasses import field
+from typing import Any
+
+from user_dgl.errors import InputError
+
+
+def key(default, doc, *, choices=None, low=None, high=None, above=None):
+    """A key with its default and meaning; bounds ``low``, ``high`` include, ``above`` does not."""
+    metadata = {"doc": doc, "choices": choices, "low": low, "high": high, "above": above}
+    return field(default=default, metadata=metadata)
+
+
+def section(cls, doc):
+    """A section inside a section."""
+    return field(default_factory=cls, metadata={"doc": doc})
+
+
+class Section:
+    """Type and range checks of every field, so that Python callers get those of the YAML file."""
+
+    def __post_init__(self):
+        hints = typing.get_type_hints(type(self))
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if dataclasses.is_dataclass(hints[item.name]):
+                if not isinstance(value, hints[item.name]):
+                    expected = hints[item.name].__name__
+                    raise InputError(f"{item.name}: expected a {expected}, got {value!r}")
+                continue
+            object.__setattr__(
+                self, item.name, _checked(value, hints[item.name], item.metadata, item.name)
+            )
+
+
+def to_plain(config: Any) -> dict[str, Any]:
+    """The settings as plain dicts, lists and scalars, in the order of the dataclasses."""
+    plain = {}
+    for item in dataclasses.fields(config):
+        value = getattr(config, item.name)
+        if dataclasses.is_dataclass(value):
+            value = to_plain(value)
+        plain[item.name] = list(value) if isinstance(value, tuple) else value
+    return plain
+
+
+def place(where, full):
+    """``file:line: `` or ``override: `` of a key path: its own, what holds it or what it holds."""
+    for length in range(len(full), 0, -1):
+        if full[:length] in where:
+            return f"{where[full[:length]]}: "
+    # An override names only the leaf: of trian.lr=1 it is trian that is unknown.
+    return next((f"{at}: " for known, at in where.items() if known[: len(full)] == full), "")
+
+
+def build(cls: type, plain: dict[str, Any], where: dict[tuple[str, ...], str]):
+    """A section, and those in it, of plain values.
+
+    Parameters
+    ----------
+    cls : type
+        Subclass of `Section`.
+    plain : dict
+    where : dict
+        Key path -> where it was given (``file:line`` or an override), for messages.
+
+    Raises
+    ------
+    InputError
+        Unknown key (with a suggestion), wrong type, value out of range.
+    """
+    return _build(cls, plain, (), where, cls)
+
+
+def _build(cls, plain, path, where, root):
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for key, value in plain.items():
+        full = (*path, key)
+        at = place(where, full)
+        name = ".".join(full)
+        if key not in hints:
+            raise InputError(f"{at}unknown key {name!r}{_suggestion(full, root)}")
+        if dataclasses.is_dataclass(hints[key]):
+            if value is None:
+                continue
+            if not isinstance(value, dict):
+                raise InputError(f"{at}{name} is a section: expected keys in it, got {value!r}")
+            values[key] = _build(hints[key], value, full, where, root)
+            continue
+        metadata = next(f.metadata for f in dataclasses.fields(cls) if f.name == key)
+        try:
+            values[key] = _checked(value, hints[key], metadata, name)
+        except InputError as error:
+            raise InputError(f"{at}{error}") from None
+    try:
+        return cls(**values)
+    except InputError as error:  # checks across fields
+        message = ".".join([*path, str(error)])
+        at = place(where, tuple(re.match(r"[\w.]*", message)[0].split(".")))
+        raise InputError(f"{at}{message}") from None
+
+
+def _suggestion(full: tuple[str, ...], root) -> str:
+    parents_and_leaves = {k: k.rpartition(".")[::2] for k in _all_names(root)}
+    if ".".join(full) in parents_and_leaves:  # a key with dots in it
+        nested = "..."
+        for part in reversed(".".join(full).split(".")):
+            nested = f"{{{part}: {nested}}}"
+        return f": in YAML write {nested[1:-1]}"
+    section = ".".join(full[:-1])
+    siblings = {leaf: k for k, (parent, leaf) in parents_and_leaves.items() if parent == section}
+    close = [k for k, (_, leaf) in parents_and_leaves.items() if leaf == full[-1]]
+    close += [siblings[leaf] for leaf in difflib.get_close_matches(full[-1], siblings, n=1)]
+    if not close:
+        leaves = {leaf for _, leaf in parents_and_leaves.values()}
+        match = difflib.get_close_matches(full[-1], leaves, n=1, cutoff=0.7)
+        close = [k for k, (_, leaf) in parents_and_leaves.items() if match == [leaf]]
+    if not close and not section:  # noise_rate for data.noise.rate
+        close = difflib.get_close_matches(full[-1], parents_and_leaves, n=1, cutoff=0.7)
+    if close:
+        return f": did you mean {' or '.join(close[:3])}?"
+    return f": known here are {', '.join(siblings)}" if siblings else ""
+
+
+def _all_names(cls, prefix=""):
+    for key, hint in typing.get_type_hints(cls).items():
+        yield prefix + key
+        if dataclasses.is_dataclass(hint):
+            yield from _all_names(hint, f"{prefix}{key}.")
+
+
+def _checked(value, hint, metadata, name):
+    """``value`` as the type of ``hint``; raises `InputError` with what was expected."""
+    optional = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
+    if optional:
+        if value is None:
+            return None
+        hint = next(a for a in typing.get_args(hint) if a is not type(None))
+    value = _typed(value, hint, name, optional)
+    choices = metadata.get("choices")
+    if choices and value not in choices:
+        close = difflib.get_close_matches(str(value), choices, n=1)
+        hint_text = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"{name}: expected one of {', '.join(choices)}, got {value!r}{hint_text}")
+    for bound, wrong, words in (
+        (metadata.get("low"), lambda v, b: v < b, "at least"),
+        (metadata.get("high"), lambda v, b: v > b, "at most"),
+        (metadata.get("above"), lambda v, b: v <= b, "above"),
+    ):
+        if bound is not None and wrong(value, bound):
+            raise InputError(f"{name}: expected {words} {bound}, got {value}")
+    return value
+
+
+def _typed(value, hint, name, optional=False):
+    null = " or null" if optional else ""
+    # Real, so that NumPy's numbers count too.
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if isinstance(value, str) and value in ("None", "none") and optional and hint is not str:
+        raise InputError(f"{name}: {value} is text in YAML: write null")
+    if hint is bool:
+        if isinstance(value, bool):
+            return value
+        raise InputError(f"{name}: expected true or false, got {value!r}")
+    if hint is int:
+        if is_number and math.isfinite(_float(value, name)) and int(value) == value:
+            return int(value)
+        raise InputError(f"{name}: expected a whole number{null}, got {value!r}")
+    if hint is float:
+        if not is_number:
+            raise InputError(f"{name}: expected a number{null}, got {value!r}")
+        number = _float(value, name)
+        if not math.isfinite(number):
+            raise InputError(f"{name}: expected a finite number, got {value}")
+        return number
+    if hint is str:
+        if optional and value == "None":
+            raise InputError(f"{name}: None is text in YAML: write null")
+        if is_number or isinstance(value, bool) or value is None:
+            raise InputError(f"{name}: expected text{null}, got {value!r} (quote it?)")
+        if not isinstance(value, str):
+            raise InputError(f"{name}: expected text{null}, got {value!r}")
+        if "\0" in value:
+            raise InputError(f"{name}: holds a NUL character")
+        return value
+    if typing.get_origin(hint) is tuple:
+        element = typing.get_args(hint)[0]
+        items = value if isinstance(value, (list, tuple)) else [value]
+        return tuple(_typed(item, element, name) for item in items)
+    raise AssertionError(f"{name}: no reader for {hint}")
+
+
+def _float(value, name):
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name}: expected a number below 1e308, got a longer one") from None
