@@ -2,13 +2,13 @@
 
 import os
 
-# Threads cost more than they bring on graphs of this size, by far where cores are shared. Set before
-# torch is imported, and for the subprocesses of tests.
+# Threads cost more than they bring on graphs of this size, by far where cores are shared. Set
+# before torch is imported, and for the subprocesses of tests.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from pathlib import Path  # noqa: E402
+from pathlib import Path
 
-import pytest  # noqa: E402
+import pytest
 
 
 @pytest.fixture(scope="session")

@@ -165,7 +165,7 @@ def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):
 
 
 def test_resume_after_a_kill_equals_an_undisturbed_run(run_dir, tmp_path):
-    """SIGKILL between checkpoints; the result is bit for bit that of the run that was left alone."""
+    """SIGKILL between checkpoints; the result is bit for bit that of a run left alone."""
     folder = tmp_path / "killed"
     command = [
         sys.executable, "-m", "user_dgl", "train", QUICKSTART, *FAST, f"output_dir={folder}",

@@ -63,7 +63,7 @@ def _textbook(x, y):
 
 
 def _soft_features(x, y):
-    """The authors' form: features times membership before distances are taken, (K, N, F) tensors."""
+    """The authors' form: features times membership before distances, (K, N, F) tensors."""
     member = y.t()[:, :, None]  # (K, N, 1)
     product = member * x  # (K, N, F)
     count = member.sum(1)  # (K, 1)

@@ -163,7 +163,8 @@ class USERLoss:
 
     .. math::
         \mathcal L = \gamma\,[\mathrm{NPSI}(A', Y) + \mathrm{NPSI}(A, Y)]
-        + \beta\,\mathrm{DBI}(X, Y) + \alpha\,\mathcal L_{obs}(A') + \alpha'\,\| \sigma(H H^T) - A \|_F^2
+        + \beta\,\mathrm{DBI}(X, Y) + \alpha\,\mathcal L_{obs}(A')
+        + \alpha'\,\| \sigma(H H^T) - A \|_F^2
 
     The paper (Eq. 5 and 9) has NPSI(A', Y), DBI and the reconstruction; the authors' code has both
     NPSI terms, DBI and the tie to the observed edges. `LossConfig` says which terms a run uses.

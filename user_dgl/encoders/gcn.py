@@ -41,7 +41,7 @@ class InputBatchNormLinear(nn.Module):
 
 
 class GCN(nn.Module):
-    r"""Layers :math:`H \leftarrow \mathrm{BN}(\mathrm{ReLU}(S H W + b))` on batch-normalised features.
+    r"""Layers :math:`H \leftarrow \mathrm{BN}(\mathrm{ReLU}(S H W + b))` on normalised features.
 
     Follows the authors' code: BatchNorm on the input and after each ReLU, dropout between layers.
     BatchNorm uses the statistics of the nodes at hand also after training, so that the final state
