@@ -372,13 +372,10 @@ def test_memory_is_linear():
     """200,000 nodes: an N x N matrix of bytes alone would take 40 GB."""
     # In a process of its own: the highest resident set never falls again after other tests.
     code = """
-import resource
 import numpy as np
 import torch
 from user_dgl.graph import Graph
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # KiB -> MiB on Linux
+from user_dgl.pipeline import peak_memory_mb as peak
 
 u, v = np.random.default_rng(0).integers(0, 200_000, size=(2, 2_000_000))
 before = peak()
@@ -396,4 +393,4 @@ print(peak() - before)
         [sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120, capture_output=True
     )
     growth = float(done.stdout)
-    assert 16 < growth < 500, growth  # MiB; the pairs alone are 16, about 160 were measured
+    assert 16 < growth < 500, growth  # MB; the pairs alone are 16, about 160 were measured

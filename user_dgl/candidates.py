@@ -119,5 +119,5 @@ def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torc
         proper = u != v
         u, v = u[proper].astype(np.int64), v[proper].astype(np.int64)
         keys.append(np.minimum(u, v) * num_nodes + np.maximum(u, v))
-    merged = Graph.from_keys(num_nodes, np.unique(np.concatenate(keys)))
+    merged = Graph.from_keys(num_nodes, np.concatenate(keys))
     return merged, torch.from_numpy(graph.positions(merged.keys) >= 0)

@@ -91,12 +91,15 @@ class Graph:
         loops = len(u) - int(proper.sum())
         if loops:
             u, v = u[proper], v[proper]
-        keys = np.unique(np.minimum(u, v) * num_nodes + np.maximum(u, v))
-        return cls.from_keys(num_nodes, keys), Cleaning(loops, len(u) - len(keys))
+        graph = cls.from_keys(num_nodes, np.minimum(u, v) * num_nodes + np.maximum(u, v))
+        return graph, Cleaning(loops, len(u) - graph.num_edges)
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: np.ndarray) -> "Graph":
-        """Graph of sorted distinct keys ``src * num_nodes + dst`` (int64)."""
+        """Graph of keys ``src * num_nodes + dst`` (int64), src < dst, in any order, repeats merged."""
+        # Sorted, as np.unique hashes integers: many times slower where most are distinct.
+        keys = np.sort(keys)
+        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         dtype = index_dtype(num_nodes, len(keys))
         width = np.int32 if dtype == torch.int32 else np.int64
         src, dst = np.divmod(keys, max(num_nodes, 1))

@@ -133,8 +133,14 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
 
 def peak_memory_mb() -> float:
     """Highest resident set of this process in 10^6 bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+    try:
+        # Not getrusage where this exists: that one starts at the size of the process that forked
+        # this one, such as a notebook's.
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def _labels(labels: np.ndarray | None, num_nodes: int) -> np.ndarray:
