@@ -132,6 +132,35 @@ def test_edges_help_only_the_floor_that_sees_them():
     assert scores["features_kmeans"] == clustering_metrics(block, features_kmeans(feat, 3, 0))
 
 
+def test_points_equal_dense_formula(monkeypatch):
+    """What k-means gets, step by step with LAPACK; compared by inner products, free of signs."""
+    graph = GRAPHS["random"]
+    rng = np.random.default_rng(0)
+    dense_feat = rng.random((20, 12)) * (rng.random((20, 12)) < 0.5) * rng.integers(1, 30, (20, 1))
+    looped = dense(graph, torch.ones(graph.num_edges, dtype=torch.float64)).numpy() + np.eye(20)
+    operator = looped / np.sqrt(np.outer(looped.sum(1), looped.sum(1)))
+
+    def unit_rows(points):
+        norm = np.linalg.norm(points, axis=1, keepdims=True)
+        return points / np.where(norm > 0, norm, 1)
+
+    def reduced(points):
+        left, values, _ = np.linalg.svd(points, full_matrices=False)
+        return unit_rows(left[:, :8] * values[:8])
+
+    unit = unit_rows(dense_feat)
+    powers = sum(np.linalg.matrix_power(operator, k) @ unit for k in range(1, 9))
+    expected = [reduced(unit), reduced(unit_rows(0.05 * unit + 0.95 / 8 * powers))]
+
+    clustered = []
+    monkeypatch.setattr(module, "kmeans", lambda points, *_: clustered.append(points))
+    feat = sp.csr_matrix(dense_feat.astype(np.float32))
+    features_kmeans(feat, 2, seed=0)
+    smooth_kmeans(feat, graph, 2, seed=0)
+    for points, oracle in zip(clustered, expected, strict=True):
+        np.testing.assert_allclose(points @ points.T, oracle @ oracle.T, atol=1e-4)
+
+
 def test_features_floor_ignores_lengths_of_rows():
     block = np.arange(60) % 3
     feat = words(block)

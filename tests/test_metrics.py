@@ -133,6 +133,14 @@ def test_degenerate_inputs_are_finite(labels, clusters, expected):
     assert tuple(scores.values()) == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize("num_nodes", [7, 61, 997, 10007])
+def test_nmi_with_one_group_is_exactly_zero(num_nodes):
+    """Not what rounding leaves of it."""
+    groups = np.random.default_rng(0).integers(0, 5, num_nodes)
+    assert clustering_metrics(np.zeros(num_nodes, dtype=int), groups)["nmi"] == 0
+    assert clustering_metrics(groups, np.zeros(num_nodes, dtype=int))["nmi"] == 0
+
+
 def test_ari_does_not_overflow():
     """Products of pair counts of 200,000 nodes are beyond 64 bits."""
     labels, clusters = noisy_clusters(num_nodes=200_000)

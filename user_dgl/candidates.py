@@ -7,6 +7,7 @@ observed graph, once each. All draws come from the generator given, so that a ru
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
@@ -16,6 +17,8 @@ from user_dgl.graph import Graph
 
 # Exact search compares all pairs of nodes, block by block.
 MAX_EXACT_KNN = 50_000
+# scikit-learn sizes its blocks of distances by this; each needs several temporaries of that size.
+_KNN_WORKING_MB = 64
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -44,7 +47,8 @@ def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     # scikit-learn leaves each point itself out when asked without a query.
     search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
-    found = search.fit(normalize(feat[nodes])).kneighbors(return_distance=False)
+    with config_context(working_memory=_KNN_WORKING_MB):
+        found = search.fit(normalize(feat[nodes])).kneighbors(return_distance=False)
     return np.repeat(nodes, num_neighbors), nodes[found.ravel()]
 
 

@@ -40,12 +40,13 @@ def davies_bouldin_sums(
     features: FeatureMatrix, assignment: torch.Tensor, form: str
 ) -> DaviesBouldinSums:
     """Sums of features X (N, F) and an assignment Y (N, K); ``form`` as in `davies_bouldin`."""
-    first = features.t_matmul(assignment).t()  # (F, K) -> (K, F)
     if form == "textbook":
-        cross, membership = first, assignment
+        membership = assignment
+        first = cross = features.t_matmul(assignment).t()  # (F, K) -> (K, F)
     else:
         membership = assignment.square()
-        cross = features.t_matmul(membership).t()
+        both = torch.cat([assignment, membership], 1)  # one pass over X for both
+        first, cross = features.t_matmul(both).t().chunk(2)
     return DaviesBouldinSums(assignment.sum(0), first, cross, features.squared_norm @ membership)
 
 
