@@ -231,7 +231,11 @@ class TrainConfig(Section):
 class EvalConfig(Section):
     """``eval``: what is computed after training."""
 
-    floors: bool = key(False, "also run the training-free features_kmeans and smooth_kmeans")
+    floors: bool = key(
+        False,
+        "also run the training-free features_kmeans and smooth_kmeans, on the features as the "
+        "section features prepares them",
+    )
 
 
 @dataclass(frozen=True)

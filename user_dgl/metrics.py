@@ -14,6 +14,7 @@ from torchmetrics.functional.clustering import normalized_mutual_info_score
 from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
 
 from user_dgl.data.base import UNLABELLED
+from user_dgl.entropy import PartitionSums, npsi
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -174,11 +175,16 @@ def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
     touched = volume > 0
     volume, internal_weight = volume[touched], internal_weight[touched]
     volume_share, internal_share = volume / total_weight, internal_weight / total_weight
+    sums = PartitionSums(
+        torch.tensor(float(total_weight)),
+        torch.from_numpy(volume.astype(float)),
+        torch.from_numpy(internal_weight.astype(float)),
+    )
     smaller_side = np.minimum(volume, total_weight - volume)
     proper = smaller_side > 0
     conductance = (volume - internal_weight)[proper] / smaller_side[proper]
     return {
-        "npsi": float((internal_share * np.log2(volume_share)).sum()),
+        "npsi": npsi(sums).item(),
         "modularity": float((internal_share - volume_share**2).sum()),
         "conductance": float(conductance.mean()) if len(conductance) else None,
     }

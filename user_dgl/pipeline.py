@@ -197,9 +197,8 @@ def _result(
         "warnings": [*warnings, *fit.warnings],
     }
     if config.eval.floors:
-        result["floors"] = floors(
-            data.feat, noisy.graph, config.model.num_clusters, config.seed, labels
-        )
+        # On the features as the model gets them: a floor on less would flatter the model.
+        result["floors"] = floors(feat, noisy.graph, config.model.num_clusters, config.seed, labels)
     return result
 
 
