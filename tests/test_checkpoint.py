@@ -26,7 +26,7 @@ def test_a_failed_write_leaves_the_last_good_file(tmp_path):
         out.write(b"half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"c\.pt: cannot be written: disk full"):
         write_atomically(file, fail)
     assert load_checkpoint(file) == {"epoch": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["c.pt"]

@@ -162,6 +162,9 @@ def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):
     assert out.read_text() == "mine"
     assert main(["perturb", QUICKSTART, "--out", str(tmp_path / "no" / "x.npz")]) == 2
     assert main(["perturb", QUICKSTART, "--out", str(tmp_path / "x.csv")]) == 2
+    capsys.readouterr()
+    assert main(["perturb", QUICKSTART, *FAST, "--out", "/proc/x.npz"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_resume_after_a_kill_equals_an_undisturbed_run(run_dir, tmp_path):
@@ -193,6 +196,12 @@ def test_resume_of_a_finished_run_changes_nothing(run_dir):
     before = {p.name: p.read_bytes() for p in run_dir.iterdir()}
     assert _train(run_dir, "train.resume=true") == 0
     assert {p.name: p.read_bytes() for p in run_dir.iterdir()} == before
+
+
+def test_resume_of_a_finished_run_of_other_settings_is_refused(run_dir, capsys):
+    assert _train(run_dir, "train.resume=true", "train.lr=0.5") == 2
+    assert "other settings (train.lr was" in capsys.readouterr().err
+    assert _train(run_dir, "train.resume=true", "overwrite=true") == 2
 
 
 def test_occupied_output_dir(run_dir, capsys):
@@ -237,6 +246,7 @@ def test_inert_settings_are_said(tmp_path, capsys):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert any("data.noise.rate" in line for line in result["warnings"])
     assert result["noise"]["weight_auc"] is None
+    assert (result["noise"]["rate"], result["noise"]["seed"]) == (0, None)
 
 
 def test_default_output_dir_names_config_and_seed(tmp_path, monkeypatch):

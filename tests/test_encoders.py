@@ -137,6 +137,36 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(model(features).assignment, model(features).assignment)
 
 
+def test_dropout_before_the_head():
+    _, model = _model(dropout=0.999999, logit_dropout=0.0)
+    features, _ = _features()
+    model.train()
+    expected = torch.softmax(model.head.bias, 0).expand(20, 3)
+    torch.testing.assert_close(model(features).assignment, expected)
+
+
+def test_dropout_on_the_logits_leaves_the_clusters_to_the_logits():
+    _, model = _model(dropout=0.0, logit_dropout=0.999999)
+    features, _ = _features()
+    model.train()
+    state = model(features)
+    torch.testing.assert_close(state.assignment, torch.full_like(state.assignment, 1 / 3))
+    model.eval()
+    assert torch.equal(state.clusters, model(features).assignment.argmax(1))
+    assert len(state.clusters.unique()) > 1
+
+
+@pytest.mark.parametrize("encoder", [GCN, GAE])
+def test_dropout_between_layers(encoder):
+    graph, (features, _) = random_graph(), _features()
+    encoder = encoder(9, (6, 5), dropout=0.999999).double().train()
+    weight = torch.ones(graph.num_edges, dtype=torch.float64)
+    hidden = encoder(Propagation.of(graph, weight, "csr"), features)
+    assert (hidden == 0).all()  # nothing reaches the second layer
+    encoder.eval()
+    assert (encoder(Propagation.of(graph, weight, "csr"), features) != 0).any()
+
+
 def test_every_parameter_gets_a_gradient():
     _, model = _model()
     features, _ = _features()

@@ -22,6 +22,9 @@ def test_products_and_gradients(density, sparse):
     left = torch.randn(30, 4, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(features.matmul(right), x @ right)
     torch.testing.assert_close(features.t_matmul(left), x.t() @ left)
+    centred = x - x.mean(0)
+    torch.testing.assert_close(features.centred_matmul(right), centred @ right)
+    torch.testing.assert_close(features.centred_t_matmul(left), centred.t() @ left)
     assert torch.autograd.gradcheck(features.matmul, (right,))
     assert torch.autograd.gradcheck(features.t_matmul, (left,))
 
@@ -33,7 +36,16 @@ def test_statistics(density):
     np.testing.assert_allclose(features.column_mean, x.mean(0))
     np.testing.assert_allclose(features.column_variance, x.var(0), atol=1e-15)
     np.testing.assert_allclose(features.squared_norm, (x**2).sum(1))
+    np.testing.assert_allclose(features.centred_squared_norm, ((x - x.mean(0)) ** 2).sum(1))
     assert features.shape == (30, 12)
+
+
+def test_statistics_keep_their_digits_far_from_zero():
+    column = np.random.default_rng(0).normal(20_000.0, 0.5, (1000, 1)).astype(np.float32)
+    features = FeatureMatrix(sp.csr_matrix(column))
+    assert features.column_variance.item() == pytest.approx(column.astype(float).var(), rel=1e-5)
+    spread = features.centred_matmul(torch.ones(1, 1)).std(correction=0).item()
+    assert spread == pytest.approx(column.astype(float).std(), rel=1e-4)
 
 
 def test_input_is_left_alone():

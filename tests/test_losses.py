@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from graphs import cliques, dense, empty_graph, random_graph
 
+from user_dgl.candidates import merge_candidates
 from user_dgl.config import LossConfig
 from user_dgl.entropy import npsi, partition_sums
 from user_dgl.feature_matrix import FeatureMatrix
@@ -137,20 +138,40 @@ def test_frobenius_counts_both_directions_and_has_no_gradient_at_one():
     weight = torch.rand(graph.num_edges, dtype=torch.float64)
     a = dense(graph, torch.ones_like(weight))
     expected = torch.linalg.norm(dense(graph, weight) * a - a)
-    torch.testing.assert_close(observed_edge_penalty(weight, "frobenius"), expected)
+    torch.testing.assert_close(observed_edge_penalty(weight, 1.0, "frobenius"), expected)
     at_one = torch.ones(5, requires_grad=True)
-    value = observed_edge_penalty(at_one, "frobenius")
+    value = observed_edge_penalty(at_one, 1.0, "frobenius")
     assert value.item() == 0
     assert torch.autograd.grad(value, at_one)[0].tolist() == [0] * 5
 
 
 def test_mean_square_does_not_depend_on_the_size_of_the_graph():
     small, large = torch.full((5,), 0.5), torch.full((5000,), 0.5)
-    assert observed_edge_penalty(small, "mean_square") == observed_edge_penalty(
-        large, "mean_square"
-    )
-    assert observed_edge_penalty(small, "mean_square").item() == 0.25
-    assert observed_edge_penalty(torch.zeros(0), "mean_square").item() == 0
+    for weight in (small, large):
+        assert observed_edge_penalty(weight, 1.0, "mean_square").item() == 0.25
+        assert observed_edge_penalty(weight, weight, "mean_square").item() == 0
+    assert observed_edge_penalty(torch.zeros(0), 1.0, "mean_square").item() == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("density", [0.2, 1.0])
+def test_davies_bouldin_in_float32_of_nearly_coinciding_centroids(form, density):
+    """Early in training Y is nearly uniform; centroids then differ in their last digits."""
+    feat = 100 * sp.random(500, 40, density=density, random_state=0, format="csr")
+    logits = torch.randn(500, 4, generator=torch.Generator().manual_seed(0)).double()
+    y = (1e-3 * logits).softmax(1)
+    exact = _index(FeatureMatrix(feat, torch.float64), y, form)
+    found = _index(FeatureMatrix(feat, torch.float32), y.float(), form)
+    assert exact > 100
+    assert found.item() == pytest.approx(exact.item(), rel=0.05)
+
+
+def test_davies_bouldin_in_float32_of_features_far_from_zero():
+    x = np.random.default_rng(0).normal(10_000.0, 1.0, (200, 5))
+    y = _hard(_assignment(200))
+    exact = _index(FeatureMatrix(sp.csr_matrix(x), torch.float64), y, "textbook")
+    found = _index(FeatureMatrix(sp.csr_matrix(x)), y.float(), "textbook")
+    assert found.item() == pytest.approx(exact.item(), rel=1e-3)
 
 
 @pytest.mark.parametrize("graph", [random_graph(40, 120), cliques(5, 8)[0], empty_graph(40)])
@@ -186,10 +207,14 @@ def test_reconstruction_of_one_node():
 
 
 def _state(graph, learnable=True):
-    weight = torch.rand(graph.num_edges, dtype=torch.float64, requires_grad=True)
-    observed = torch.ones(graph.num_edges, dtype=torch.bool)
+    """A state whose A' has candidate pairs beside the observed edges."""
+    ends = np.arange(10), np.arange(10, 20)
+    pairs, observed = merge_candidates(graph, [ends])
+    assert not observed.all()
+    weight = torch.rand(pairs.num_edges, dtype=torch.float64, requires_grad=True)
     hidden = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
-    return State(graph, weight, observed, learnable, hidden, None, _assignment(graph.num_nodes))
+    assignment = _assignment(graph.num_nodes)
+    return State(pairs, weight, observed, learnable, hidden, None, None, assignment)
 
 
 def test_terms_are_named_and_weighted():
@@ -201,16 +226,18 @@ def test_terms_are_named_and_weighted():
         observed_edge_weight=0.25,
         reconstruction_weight=0.125,
     )
-    terms = USERLoss(config, graph, features, "csr")(state, torch.Generator().manual_seed(0))
-    learned = npsi(partition_sums(graph, state.weight, state.assignment, "csr"))
-    ones = torch.ones_like(state.weight)
+    prior = torch.rand(graph.num_edges, dtype=torch.float64)
+    loss = USERLoss(config, graph, features, "csr", prior)
+    terms = loss(state, torch.Generator().manual_seed(0))
+    learned = npsi(partition_sums(state.graph, state.weight, state.assignment, "csr"))
+    ones = torch.ones(graph.num_edges, dtype=torch.float64)
     observed = npsi(partition_sums(graph, ones, state.assignment, "csr"))
     samples, generator = 5 * graph.num_nodes, torch.Generator().manual_seed(0)
     expected = {
         "npsi": 2 * learned,
         "npsi_observed": 2 * observed,
         "davies_bouldin": 0.5 * _index(features, state.assignment, "textbook"),
-        "observed_edges": 0.25 * observed_edge_penalty(state.weight, "mean_square"),
+        "observed_edges": 0.25 * (state.weight[state.observed] - prior).square().mean(),
         "reconstruction": 0.125
         * reconstruction_loss(graph, state.hidden, samples, generator, "csr"),
     }

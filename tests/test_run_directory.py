@@ -37,12 +37,17 @@ def test_occupied_folder_is_refused_and_left_alone(tmp_path):
 
 
 def test_overwrite_removes_the_old_run_and_nothing_else(tmp_path):
+    (tmp_path / "config.yaml").write_text("model: {num_clusters: 2}")
+    with pytest.raises(InputError, match="not empty"):  # a config of the user's, not a run
+        _open(tmp_path, "overwrite=true")
+    (tmp_path / "config.yaml").unlink()
     run, _ = _open(tmp_path)
     (tmp_path / "mine.txt").write_text("mine")
     run.record({"epoch": 1})
     run.write_result({"x": 1})
     _open(tmp_path, "overwrite=true")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.yaml", "mine.txt"]
+    assert not run.read_config().overwrite
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):
@@ -151,10 +156,12 @@ def test_missing_and_damaged_files_are_named(tmp_path):
         ("input.npz", run.read_input),
         ("clusters.csv", run.read_clusters),
         ("embedding.npy", run.read_embedding),
+        ("learned_graph.npz", lambda: run.read_learned_weight(random_graph())),
     ):
-        (tmp_path / name).write_bytes(b"garbage")
-        with pytest.raises(InputError, match=name):
-            read()
+        for damaged in (b"garbage", b"PK\x03\x04 cut off", b""):
+            (tmp_path / name).write_bytes(damaged)
+            with pytest.raises(InputError, match=name):
+                read()
 
 
 def test_checkpoint_loads_with_weights_only(tmp_path):

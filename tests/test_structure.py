@@ -27,13 +27,6 @@ def test_weights_learn_unless_told_not_to():
     assert not LearnedAdjacency(graph, observed, ones, learnable=False)().requires_grad
 
 
-def test_num_candidates():
-    graph = random_graph()
-    observed = torch.ones(graph.num_edges, dtype=torch.bool)
-    observed[:3] = False
-    assert LearnedAdjacency(graph, observed, torch.ones(graph.num_edges)).num_candidates == 3
-
-
 @pytest.mark.parametrize("weight", [1e-3, 0.5, 1.0, 50.0])
 def test_inverse_softplus(weight):
     theta = inverse_softplus(torch.tensor(weight, dtype=torch.float64))

@@ -1,5 +1,6 @@
 """Training: repeatability, restarts, resume, refresh, stops."""
 
+import itertools
 import json
 import math
 
@@ -13,6 +14,7 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.perturb.random_flip import random_flip
+from user_dgl.structure import prior_weight
 from user_dgl.trainer import Trainer
 
 SMALL = (
@@ -95,9 +97,10 @@ def test_engines_train_alike(data):
             "structure.candidates.k_hop=1",
             "structure.candidates.same_cluster=1",
         ),
+        ("train.plateau_patience=0", "train.lr=0.5"),
         ("loss.reconstruction_weight=1e-3", "model.encoder=gae", "model.head=linear"),
     ],
-    ids=["plain", "fixed", "restarts", "refresh", "printed"],
+    ids=["plain", "fixed", "restarts", "refresh", "schedule", "printed"],
 )
 def test_resumed_equals_uninterrupted_from_every_checkpoint(data, extra):
     saved = []
@@ -148,6 +151,12 @@ def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
     seen = []
     refresh = trainer._refresh_candidates
 
+    def moments():
+        theta = trainer.model.structure.theta
+        state = trainer.optimizer.state.get(theta, {})
+        keys = trainer.model.structure.graph.keys.tolist()
+        return dict(zip(keys, state["exp_avg_sq"].tolist(), strict=True)) if state else {}
+
     def candidates():
         structure = trainer.model.structure
         assert trainer.optimizer.param_groups[1]["params"][0] is structure.theta
@@ -156,9 +165,14 @@ def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
         return dict(zip(structure.graph.keys[new].tolist(), weight.tolist(), strict=True))
 
     def watched():
-        before = candidates()
+        before, adam = candidates(), moments()
         refresh()
         seen.append((before, candidates()))
+        if before != seen[-1][1]:
+            kept = set(data.graph.keys.tolist())  # observed pairs keep Adam's moments
+            after = moments()
+            assert any(adam[key] > 0 for key in kept)
+            assert all(after[key] == adam[key] for key in kept)
 
     trainer._refresh_candidates = watched
     fit = trainer.fit()
@@ -179,7 +193,7 @@ def test_non_finite_loss_stops_before_the_update(data):
     feat = data.feat.copy()
     feat.data[:] = 3e38  # squares overflow float32
     trainer = Trainer(data.graph, feat, load_config(None, [*SMALL, "loss.davies_bouldin_weight=1"]))
-    with pytest.raises(NonFiniteLossError, match=r"epoch 0: .*davies_bouldin"):
+    with pytest.raises(NonFiniteLossError, match=r"epoch 1: .*davies_bouldin"):
         trainer.fit()
     assert all(torch.isfinite(p).all() for p in trainer.model.parameters())
 
@@ -226,12 +240,80 @@ def test_graphs_with_next_to_no_edges_train(data, num_edges):
     assert np.isfinite(fit.embedding).all()
 
 
-def test_plateau_lowers_the_learning_rate(data):
+def test_plateau_lowers_the_learning_rate_only_when_the_loss_does_not_fall(data):
     rows = []
     _trainer(data, "train.plateau_patience=0", "train.lr=1", record=rows.append).fit()
     assert rows[-1]["lr"] < 1
+    steady = ("model.dropout=0", "model.logit_dropout=0", "train.lr=0.01")
+    rows.clear()
+    _trainer(data, "train.plateau_patience=0", *steady, record=rows.append).fit()
+    assert all(b["loss"] < a["loss"] for a, b in itertools.pairwise(rows))
+    assert {row["lr"] for row in rows} == {0.01}
     _trainer(data, "train.plateau_factor=1", record=rows.append).fit()
     assert rows[-1]["lr"] == 0.05
+
+
+def test_structure_has_its_own_learning_rate_and_no_weight_decay(data):
+    trainer = _trainer(data, "train.structure_lr=0.125", "train.weight_decay=0.25")
+    trainer.fit()
+    network, structure = trainer.optimizer.param_groups
+    assert structure["params"][0] is trainer.model.structure.theta
+    assert (network["lr"], structure["lr"]) == (0.05, 0.125)
+    assert (network["weight_decay"], structure["weight_decay"]) == (0.25, 0)
+    names = {name for name, _ in trainer.model.named_parameters()}
+    assert len(network["params"]) == len(names - {"structure.theta"})
+
+
+def test_first_weights_are_the_prior_and_the_initial_weight(data):
+    overrides = (
+        "structure.prior=feature_cosine", "structure.candidates.initial_weight=0.25",
+        "train.structure_lr=1e-9", "train.epochs=1",
+    )  # fmt: skip
+    trainer = _trainer(data, *overrides)
+    fit = trainer.fit()
+    expected = prior_weight(trainer.config.structure, data.graph, data.feat)
+    assert expected.std() > 0.1
+    np.testing.assert_allclose(fit.weight[fit.observed], expected, rtol=1e-5)
+    np.testing.assert_allclose(fit.weight[~fit.observed], 0.25, rtol=1e-5)
+
+
+def test_weights_are_tied_to_the_prior(data):
+    overrides = (
+        "structure.prior=feature_cosine", "loss.observed_edge_weight=1e6", "loss.npsi_weight=1",
+    )  # fmt: skip
+    trainer = _trainer(data, *overrides)
+    fit = trainer.fit()
+    np.testing.assert_allclose(fit.weight[fit.observed], trainer.prior, atol=0.05)
+
+
+def test_records_name_restart_and_epoch(data):
+    rows = []
+    fit = _trainer(data, "train.restarts=2", record=rows.append).fit()
+    epochs = [(row["restart"], row["epoch"]) for row in rows]
+    assert epochs == [(r, e) for r in (0, 1) for e in range(1, 13)]
+    assert fit.epoch_seconds == [row["seconds"] for row in rows]
+
+
+def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):
+    lines = []
+    trainer = _trainer(data, log=lines.append)
+    counts = iter([2, 3, 3, 2, 3, 1, 1, 1, 1, 1, 1, 1])
+    step = trainer._step
+    monkeypatch.setattr(trainer, "_step", lambda: (step()[0], next(counts)))
+    trainer.fit()
+    said = [line for line in lines if line.startswith("Warning")]
+    assert said == ["Warning: epoch 4: 2 of 3 clusters in use"]
+
+
+def test_checkpoint_of_other_features_is_refused(data):
+    saved = []
+    _trainer(data, save=saved.append).fit()
+    for feat in (data.feat * 2, data.feat[:, :-1]):
+        trainer = Trainer(data.graph, feat, load_config(None, SMALL))
+        with pytest.raises(InputError, match="other features"):
+            trainer.fit(saved[-1])
+    with pytest.raises(InputError, match="not one of this version"):
+        _trainer(data).fit({"a": 1})
 
 
 def test_injected_edges_end_lighter_than_the_original_ones():

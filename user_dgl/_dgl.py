@@ -62,7 +62,7 @@ class _GraphboltFinder(importlib.abc.MetaPathFinder):
 def _import_dgl():
     spec = importlib.util.find_spec("dgl")
     if spec is None or spec.origin is None:  # no origin: some folder named dgl, not the package
-        raise InputError("DGL is not installed: run `pip install dgl` (Python 3.10 to 3.12, Linux)")
+        raise InputError("DGL is not installed: run `pip install dgl` (Python 3.11 or 3.12, Linux)")
     # Without this DGL writes a configuration file into the home folder and prints about it.
     os.environ.setdefault("DGLBACKEND", "pytorch")
     finder = _GraphboltFinder()

@@ -18,6 +18,11 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
     path : Path
     write : callable
         Gets the open binary file.
+
+    Raises
+    ------
+    InputError
+        The disk is full, the folder read-only or missing; what was at ``path`` is still there.
     """
     aside = path.with_name(f".{path.name}.part")
     try:
@@ -26,6 +31,8 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         aside.unlink(missing_ok=True)
 

@@ -193,8 +193,8 @@ class LossConfig(Section):
     )
     observed_edge_form: str = key(
         "mean_square",
-        "mean_square: mean over observed pairs of (A' - 1)^2; frobenius: ||A' o A - A||_F, the "
-        "authors' code (observed weights hardly move under it)",
+        "mean_square: mean over observed pairs of (A' - prior)^2; frobenius: ||A' o A - prior||_F, "
+        "the authors' code (observed weights hardly move under it)",
         choices=("mean_square", "frobenius"),
     )
     reconstruction_weight: float = key(
@@ -216,7 +216,8 @@ class TrainConfig(Section):
     weight_decay: float = key(5e-4, "Adam's L2 penalty on the network, not on A'", low=0.0)
     plateau_factor: float = key(
         0.3,
-        "factor on the learning rate when the loss stops falling; 1: never",
+        "factor on the learning rate when the loss stops falling; 1: never. By torch's relative "
+        "threshold, as in the authors' code, under which a negative loss may rise slowly",
         above=0.0,
         high=1.0,
     )
@@ -269,6 +270,8 @@ class Config(Section):
                 "structure.candidates.same_cluster needs structure.candidates.refresh_every above "
                 "0: clusters exist only after some epochs"
             )
+        if self.overwrite and self.train.resume:
+            raise InputError("overwrite and train.resume exclude each other: set one of them")
         if self.device == "cuda" and self.structure.engine == "dgl":
             raise InputError("structure.engine=dgl runs on the CPU: use device=cpu or engine=csr")
 
@@ -300,6 +303,12 @@ class Config(Section):
                 "structure.candidates.initial_weight",
             ),
             (not drawn, "structure.candidates.k_hop", "structure.candidates.refresh_every"),
+            (
+                candidates.refresh_every >= self.train.epochs,
+                "train.epochs",
+                "structure.candidates.refresh_every",
+            ),
+            (self.train.plateau_factor == 1, "train.plateau_factor", "train.plateau_patience"),
             (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
             (
                 not loss.davies_bouldin_weight,

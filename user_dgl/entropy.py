@@ -42,7 +42,11 @@ class PartitionSums:
 
 
 def partition_sums(
-    graph: Graph, weight: torch.Tensor, assignment: torch.Tensor, engine: str
+    graph: Graph,
+    weight: torch.Tensor,
+    assignment: torch.Tensor,
+    engine: str,
+    degree: torch.Tensor | None = None,
 ) -> PartitionSums:
     """Sums of a weighted graph and a soft or hard assignment.
 
@@ -53,12 +57,15 @@ def partition_sums(
     assignment : Tensor (N, K)
         Rows that add up to 1.
     engine : str
+    degree : Tensor (N,), optional
+        Weighted degrees, where they are known already.
 
     Returns
     -------
     PartitionSums
     """
-    degree = weighted_degree(graph, weight, engine)  # (N,)
+    if degree is None:
+        degree = weighted_degree(graph, weight, engine)
     return PartitionSums(
         degree.sum(), degree @ assignment, internal_weight(graph, weight, assignment, engine)
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from user_dgl.ops import csr_tensor
 
@@ -25,28 +26,30 @@ class FeatureMatrix:
     shape : tuple (N, F)
     column_mean, column_variance : Tensor (F,)
         Over all nodes, zeros included; the variance is the biased one, as BatchNorm uses.
-    squared_norm : Tensor (N,)
-        Squared Euclidean norm of each row.
+    squared_norm, centred_squared_norm : Tensor (N,)
+        :math:`|x_i|^2` and :math:`|x_i - \\mu|^2`, :math:`\\mu` the column means.
     """
 
     def __init__(self, feat: sp.csr_matrix, dtype=torch.float32, device="cpu"):
-        feat = sp.csr_matrix(feat)
+        feat = sp.csr_matrix(feat, dtype=np.float64)
         num_nodes, num_feats = self.shape = feat.shape
-        square = feat.multiply(feat)
-        mean = np.asarray(feat.mean(axis=0, dtype=np.float64)).ravel()
-        second = np.asarray(square.mean(axis=0, dtype=np.float64)).ravel()
-        norm = np.asarray(square.sum(axis=1, dtype=np.float64)).ravel()
+        mean, variance = mean_variance_axis(feat, axis=0)
+        norm = np.asarray(feat.multiply(feat).sum(axis=1)).ravel()
+        # |x - mean|^2 = |x|^2 - 2 <x, mean> + |mean|^2
+        centred_norm = norm - 2 * (feat @ mean) + mean @ mean
 
         def tensor(values):
             return torch.as_tensor(values).to(device=device, dtype=dtype)
 
         self.dtype = dtype
         self.column_mean = tensor(mean)
-        self.column_variance = tensor(np.maximum(second - mean**2, 0.0))
+        self.column_variance = tensor(variance)
         self.squared_norm = tensor(norm)
+        self.centred_squared_norm = tensor(np.maximum(centred_norm, 0.0))
         self._dense = self._sparse = self._transposed = None
         if feat.nnz > _DENSE_ABOVE * num_nodes * num_feats:
-            self._dense = tensor(feat.toarray())
+            # Centred: sums of features far from 0 would lose the digits that tell nodes apart.
+            self._dense = tensor(feat.toarray() - mean)
         else:
             self._sparse = _as_torch(feat, dtype, device)
             self._transposed = _as_torch(feat.T.tocsr(), dtype, device)
@@ -59,14 +62,26 @@ class FeatureMatrix:
     def matmul(self, other: torch.Tensor) -> torch.Tensor:
         """X B (N, d) for B (F, d); differentiable in B."""
         if self._dense is not None:
-            return self._dense @ other
+            return self._dense @ other + self.column_mean @ other
         return _ConstantProduct.apply(other, self._sparse, self._transposed)
+
+    def centred_matmul(self, other: torch.Tensor) -> torch.Tensor:
+        """(X - mean) B (N, d) for B (F, d), means by column; differentiable in B."""
+        if self._dense is not None:
+            return self._dense @ other
+        return self.matmul(other) - self.column_mean @ other
 
     def t_matmul(self, other: torch.Tensor) -> torch.Tensor:
         """X^T B (F, d) for B (N, d); differentiable in B."""
         if self._dense is not None:
-            return self._dense.t() @ other
+            return self._dense.t() @ other + torch.outer(self.column_mean, other.sum(0))
         return _ConstantProduct.apply(other, self._transposed, self._sparse)
+
+    def centred_t_matmul(self, other: torch.Tensor) -> torch.Tensor:
+        """(X - mean)^T B (F, d) for B (N, d), means by column; differentiable in B."""
+        if self._dense is not None:
+            return self._dense.t() @ other
+        return self.t_matmul(other) - torch.outer(self.column_mean, other.sum(0))
 
 
 def _as_torch(matrix: sp.csr_matrix, dtype, device) -> torch.Tensor:

@@ -96,7 +96,7 @@ class Graph:
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: np.ndarray) -> "Graph":
-        """Graph of int64 keys ``src * num_nodes + dst``, src < dst, in any order, repeats merged."""
+        """Graph of int64 keys ``src * num_nodes + dst``, src < dst, in any order, repeats too."""
         # Sorted, as np.unique hashes integers: many times slower where most are distinct.
         keys = np.sort(keys)
         keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]

@@ -8,7 +8,7 @@ from user_dgl.config import LossConfig
 from user_dgl.entropy import npsi, partition_sums
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.ops import edge_dot
+from user_dgl.ops import edge_dot, weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
 _LEAST_SQUARE = 1e-12
@@ -16,38 +16,46 @@ _LEAST_SQUARE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class DaviesBouldinSums:
-    """Sums over nodes that both Davies-Bouldin forms are functions of.
+    r"""Sums over nodes that both Davies-Bouldin forms are functions of.
+
+    Features enter less their column means :math:`\mu`: distances do not change, and float32 keeps
+    its digits for what differs between nodes.
 
     Attributes
     ----------
     count : Tensor (K,)
-        :math:`\\sum_i Y_{ik}`.
+        :math:`n_k = \sum_i Y_{ik}`.
     first : Tensor (K, F)
-        :math:`\\sum_i Y_{ik} x_i`.
-    cross : Tensor (K, F)
-        :math:`\\sum_i Y_{ik}^p x_i`, p = 1 for the textbook form and 2 for ``soft_features``.
+        :math:`\sum_i Y_{ik} (x_i - \mu)`.
     second : Tensor (K,)
-        :math:`\\sum_i Y_{ik}^p |x_i|^2`.
+        Textbook form: :math:`\sum_i Y_{ik} |x_i - \mu|^2`. ``soft_features``, which depends on
+        where 0 is: :math:`\sum_i Y_{ik}^2 |x_i|^2`.
+    cross : Tensor (K, F) or None
+        ``soft_features`` only: :math:`\sum_i Y_{ik}^2 x_i`.
+    mean : Tensor (F,) or None
+        ``soft_features`` only: :math:`\mu`.
     """
 
     count: torch.Tensor
     first: torch.Tensor
-    cross: torch.Tensor
     second: torch.Tensor
+    cross: torch.Tensor | None = None
+    mean: torch.Tensor | None = None
 
 
 def davies_bouldin_sums(
     features: FeatureMatrix, assignment: torch.Tensor, form: str
 ) -> DaviesBouldinSums:
     """Sums of features X (N, F) and an assignment Y (N, K); ``form`` as in `davies_bouldin`."""
+    count = assignment.sum(0)
     if form == "textbook":
-        membership = assignment
-        first = cross = features.t_matmul(assignment).t()  # (F, K) -> (K, F)
-    else:
-        membership = assignment.square()
-        both = torch.cat([assignment, membership], 1)  # one pass over X for both
-        first, cross = features.t_matmul(both).t().chunk(2)
-    return DaviesBouldinSums(assignment.sum(0), first, cross, features.squared_norm @ membership)
+        first = features.centred_t_matmul(assignment).t()  # (F, K) -> (K, F)
+        return DaviesBouldinSums(count, first, features.centred_squared_norm @ assignment)
+    square, mean = assignment.square(), features.column_mean
+    # One pass over X for both.
+    first, cross = features.centred_t_matmul(torch.cat([assignment, square], 1)).t().chunk(2)
+    cross = cross + torch.outer(square.sum(0), mean)
+    return DaviesBouldinSums(count, first, features.squared_norm @ square, cross, mean)
 
 
 def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
@@ -77,40 +85,50 @@ def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
     used = sums.count > torch.finfo(sums.count.dtype).eps
     if int(used.sum()) < 2:
         return sums.count.sum() * 0.0
-    count = sums.count[used]
-    centroid = sums.first[used] / count[:, None]  # (K, F)
-    centroid_square = centroid.square().sum(1)
-    cross = (centroid * sums.cross[used]).sum(1) / count
-    spread = centroid_square - 2 * cross + sums.second[used] / count
-    spread = spread.clamp_min(_LEAST_SQUARE).sqrt()  # (K,)
-    distance = centroid_square[:, None] + centroid_square - 2 * centroid @ centroid.t()
-    distance = distance.clamp_min(_LEAST_SQUARE).sqrt()  # (K, K)
+    count, second = sums.count[used], sums.second[used]
+    centroid = sums.first[used] / count[:, None]  # (K, F), less the mean of all nodes
+    if sums.cross is None:
+        square = second / count - centroid.square().sum(1)
+    else:
+        shifted = centroid + sums.mean
+        cross = (shifted * sums.cross[used]).sum(1)
+        square = shifted.square().sum(1) - 2 * cross / count + second / count
+    spread = square.clamp_min(_LEAST_SQUARE).sqrt()  # (K,)
+    # Not by |c|^2 + |c'|^2 - 2 <c, c'>: near a uniform Y the centroids nearly coincide, and in
+    # float32 nothing would be left of the difference.
+    distance = torch.cdist(
+        centroid, centroid, compute_mode="donot_use_mm_for_euclid_dist"
+    ).clamp_min(_LEAST_SQUARE**0.5)  # (K, K)
     ratio = (spread[:, None] + spread) / distance
     same = torch.eye(len(count), dtype=torch.bool, device=count.device)
     return ratio.masked_fill(same, 0.0).amax(1).mean()
 
 
-def observed_edge_penalty(weight: torch.Tensor, form: str) -> torch.Tensor:
-    r"""Tie between the learned weights of the observed edges and 1.
+def observed_edge_penalty(
+    weight: torch.Tensor, prior: torch.Tensor | float, form: str
+) -> torch.Tensor:
+    r"""Tie between the learned weights of the observed edges and their first weights :math:`w^0`.
 
-    ``frobenius``: :math:`\| A' \circ A - A \|_F`, the authors' code: not squared, both directions
-    counted. Its gradient has norm :math:`\sqrt 2` however small the difference, against which the
-    entropy's pull of order 1/E on a single edge does nothing, so the weights hardly move.
-    ``mean_square`` (not in the paper): :math:`\frac1E \sum_e (w_e - 1)^2`, which has the entropy's
-    scale whatever the size of the graph.
+    ``frobenius``: :math:`\| A' \circ A - W^0 \|_F`, the authors' code, where :math:`W^0 = A`: not
+    squared, both directions counted. Its gradient has norm :math:`\sqrt 2` however small the
+    difference, against which the entropy's pull of order 1/E on a single edge does nothing, so the
+    weights hardly move. ``mean_square`` (not in the paper):
+    :math:`\frac1E \sum_e (w_e - w^0_e)^2`, which has the entropy's scale whatever the size of the
+    graph.
 
     Parameters
     ----------
     weight : Tensor (E,)
         Learned weights of the observed pairs.
+    prior : Tensor (E,) or float
     form : str
 
     Returns
     -------
     Tensor ()
-        With gradient 0 where every weight is 1.
+        With gradient 0 where every weight is as it was.
     """
-    difference = weight - 1
+    difference = weight - prior
     if form == "frobenius":
         # vector_norm has the subgradient 0 at 0, where sqrt(sum of squares) would give NaN.
         return 2**0.5 * torch.linalg.vector_norm(difference)
@@ -177,11 +195,22 @@ class USERLoss:
         Observed graph A, weight 1 on every edge.
     features : FeatureMatrix
     engine : str
+    prior : Tensor (E,) or float
+        First weights of the observed edges.
     """
 
-    def __init__(self, config: LossConfig, graph: Graph, features: FeatureMatrix, engine: str):
+    def __init__(
+        self,
+        config: LossConfig,
+        graph: Graph,
+        features: FeatureMatrix,
+        engine: str,
+        prior: torch.Tensor | float = 1.0,
+    ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
+        self.prior = prior
         self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
+        self._degree = weighted_degree(graph, self._ones, engine)
 
     def __call__(self, state, generator: torch.Generator | None = None) -> dict[str, torch.Tensor]:
         """Weighted terms of a `user_dgl.model.State`; their sum is the loss.
@@ -201,13 +230,17 @@ class USERLoss:
             learned = partition_sums(state.graph, state.weight, state.assignment, engine)
             terms["npsi"] = config.npsi_weight * npsi(learned)
             if config.npsi_observed:
-                observed = partition_sums(self.graph, self._ones, state.assignment, engine)
+                observed = partition_sums(
+                    self.graph, self._ones, state.assignment, engine, degree=self._degree
+                )
                 terms["npsi_observed"] = config.npsi_weight * npsi(observed)
         if config.davies_bouldin_weight:
             sums = davies_bouldin_sums(self.features, state.assignment, config.davies_bouldin_form)
             terms["davies_bouldin"] = config.davies_bouldin_weight * davies_bouldin(sums)
         if config.observed_edge_weight and state.learnable:
-            penalty = observed_edge_penalty(state.weight[state.observed], config.observed_edge_form)
+            penalty = observed_edge_penalty(
+                state.weight[state.observed], self.prior, config.observed_edge_form
+            )
             terms["observed_edges"] = config.observed_edge_weight * penalty
         if config.reconstruction_weight:
             samples = config.reconstruction_samples * self.graph.num_nodes

@@ -29,6 +29,8 @@ class State:
         H of the encoder.
     propagation : Propagation
         S that the encoder read.
+    clusters : Tensor (N,)
+        Arg max of the logits before dropout.
     assignment : Tensor (N, K)
         Y, rows sum to 1.
     """
@@ -39,6 +41,7 @@ class State:
     learnable: bool
     hidden: torch.Tensor
     propagation: Propagation
+    clusters: torch.Tensor
     assignment: torch.Tensor
 
 
@@ -100,6 +103,7 @@ class USER(nn.Module):
             logits = propagation(dropped @ self.head.weight.t()) + self.head.bias
         else:
             logits = self.head(dropped)
+        clusters = logits.argmax(1)
         logits = nn.functional.dropout(logits, config.logit_dropout, self.training)
         return State(
             graph=structure.graph,
@@ -108,6 +112,7 @@ class USER(nn.Module):
             learnable=structure.theta.requires_grad,
             hidden=hidden,
             propagation=propagation,
+            clusters=clusters,
             assignment=torch.softmax(logits, 1),
         )
 

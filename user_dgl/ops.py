@@ -34,11 +34,14 @@ def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
         Unknown engine, or one that cannot run here.
     """
     device = torch.device(device)
+    csr_works = device.type != "cpu" or _csr_works()
     if engine == "auto":
-        return "csr" if device.type != "cpu" or _csr_works() else "dgl"
+        engine = "csr" if csr_works else "dgl"
     if engine not in ENGINES:
         raise InputError(f"engine: expected one of auto, {', '.join(ENGINES)}, got {engine!r}")
-    if engine == "csr" and device.type == "cpu" and not _csr_works():
+    if engine == "dgl":
+        _dgl_ops()  # says so now if DGL is missing
+    elif not csr_works:
         raise InputError(
             "engine csr: this build of torch has no sparse CSR products on the CPU; use engine=dgl"
         )
@@ -121,7 +124,7 @@ def _symmetric_product(graph, weight, x):
     """A x without autograd."""
     if not graph.num_edges:
         return torch.zeros_like(x)
-    values = weight[graph.pair_of_entry]
+    values = weight.index_select(0, graph.pair_of_entry)
     matrix = csr_tensor(graph.indptr, graph.indices, values, (graph.num_nodes, graph.num_nodes))
     return matrix @ x
 
@@ -131,7 +134,8 @@ def _pair_dot(graph, x, y):
     if not graph.num_edges:
         return x.new_zeros(0)
     if x.shape[1] == 1:  # a gather is cheaper than a sampled product of width one
-        return x[graph.src, 0] * y[graph.dst, 0]
+        x, y = x.squeeze(1), y.squeeze(1)
+        return x.index_select(0, graph.src) * y.index_select(0, graph.dst)
     zeros = x.new_zeros(graph.num_edges)
     pattern = csr_tensor(graph.upper_indptr, graph.dst, zeros, (graph.num_nodes, graph.num_nodes))
     return torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0).values()
@@ -151,8 +155,8 @@ class _NeighborSum(torch.autograd.Function):
         grad = grad.contiguous()
         grad_weight = grad_x = None
         if ctx.needs_input_grad[0]:
-            # The weight of a pair acts in both directions: <g_u, x_v> + <x_u, g_v> in one pass.
-            grad_weight = _pair_dot(ctx.graph, torch.cat([grad, x], 1), torch.cat([x, grad], 1))
+            # The weight of a pair acts in both directions: <g_u, x_v> + <x_u, g_v>.
+            grad_weight = _pair_dot(ctx.graph, grad, x).add_(_pair_dot(ctx.graph, x, grad))
         if ctx.needs_input_grad[1]:
             grad_x = _symmetric_product(ctx.graph, weight, grad)
         return grad_weight, grad_x, None
@@ -167,7 +171,8 @@ class _WeightedDegree(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        return grad[ctx.graph.src] + grad[ctx.graph.dst], None
+        graph = ctx.graph
+        return grad.index_select(0, graph.src).add_(grad.index_select(0, graph.dst)), None
 
 
 class _EdgeDot(torch.autograd.Function):

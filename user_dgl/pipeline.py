@@ -2,6 +2,7 @@
 
 import dataclasses
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     """
     started = time.perf_counter()
     if config.train.resume and RunDirectory(output_dir).finished():
+        RunDirectory(output_dir).check_same_settings(config)
         log(f"{output_dir}: the run there is finished; nothing to do")
         return RunDirectory(output_dir).read_result()
     warnings = config.inert_settings()
@@ -74,10 +76,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         f"engine {trainer.engine}; writing to {output_dir}"
     )
     trainer.record, trainer.save = run.record, run.save_checkpoint
-    train_started = time.perf_counter()
     fit = trainer.fit(checkpoint)
-    train_seconds = time.perf_counter() - train_started
-
     node_ids = data.node_ids or range(data.num_nodes)
     added = noisy.added.numpy()
     run.write_input(noisy.graph, added, data.labels)
@@ -90,7 +89,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
             "name": "user",
             "restarts": config.train.restarts,
             "epochs": config.train.epochs,
-            "seconds": train_seconds,
+            "seconds": sum(fit.epoch_seconds),
         }
     ]
     result["peak_memory_mb"] = peak_memory_mb()
@@ -165,6 +164,7 @@ def _result(
 ) -> dict[str, Any]:
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
     observed_weight = fit.weight[fit.observed]
+    flips = noise.kind == "random_flip"
     result: dict[str, Any] = {
         "task": config.task,
         "num_nodes": data.num_nodes,
@@ -175,8 +175,8 @@ def _result(
         **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
         "noise": {
             "kind": noise.kind,
-            "rate": noise.rate,
-            "seed": config.seed if noise.seed is None else noise.seed,
+            "rate": noise.rate if flips else 0.0,
+            "seed": (config.seed if noise.seed is None else noise.seed) if flips else None,
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
@@ -188,7 +188,7 @@ def _result(
         "loss": fit.loss,
         "restart_losses": fit.restart_losses,
         "epochs": config.train.epochs,
-        "seconds_per_epoch": fit.seconds_per_epoch,
+        "seconds_per_epoch": statistics.median(fit.epoch_seconds),
         "engine": fit.engine,
         "world_size": 1,
         "seed": config.seed,

@@ -1,6 +1,8 @@
 """The folder that a run leaves behind, and the rules for entering one."""
 
 import json
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.settings import to_plain
 
+# What NumPy and SciPy raise for a file that is cut off or not theirs.
+_DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile)
 # Settings that may differ between a run and its continuation: they do not change the result.
 _FREE = (
     "output_dir",
@@ -23,7 +27,6 @@ _FREE = (
     "train.resume",
     "train.log_every",
     "train.checkpoint_every",
-    "eval.floors",
 )
 
 
@@ -72,22 +75,24 @@ class RunDirectory:
         try:
             occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
             if occupied and config.train.resume:
-                run._check_same_settings(config)
+                run.check_same_settings(config)
                 if (path / cls.checkpoint_file).exists():
                     checkpoint = load_checkpoint(path / cls.checkpoint_file)
-                    run._keep_metrics_until(checkpoint["progress"])
+                    run._keep_metrics_until(checkpoint)
                 else:
                     (path / cls.metrics_file).unlink(missing_ok=True)
-            elif occupied and config.overwrite and path.is_dir():
+            elif occupied and config.overwrite and run._holds_run():
                 for file in run._files:
                     file.unlink(missing_ok=True)
             elif occupied:
                 raise InputError(
                     f"{path}: not empty; set output_dir to another folder, overwrite=true to "
-                    "replace the run there or train.resume=true to go on with it"
+                    "replace a run there or train.resume=true to go on with it"
                 )
             path.mkdir(parents=True, exist_ok=True)
-            text = to_yaml(config).encode()
+            # So that training from the saved file neither overwrites nor resumes unasked.
+            saved = replace(config, overwrite=False, train=replace(config.train, resume=False))
+            text = to_yaml(saved).encode()
             write_atomically(path / cls.config_file, lambda file: file.write(text))
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -97,7 +102,12 @@ class RunDirectory:
         """Whether a run ended here."""
         return (self.path / self.result_file).exists()
 
-    def _check_same_settings(self, config: Config) -> None:
+    def _holds_run(self) -> bool:
+        traces = (self.metrics_file, self.checkpoint_file, self.result_file)
+        return any((self.path / name).is_file() for name in traces)
+
+    def check_same_settings(self, config: Config) -> None:
+        """Raise `InputError` unless the run here has the settings given."""
         file = self.path / self.config_file
         if not file.exists():
             raise InputError(f"{self.path}: not empty, and holds no run to go on with")
@@ -107,12 +117,13 @@ class RunDirectory:
             shown = ", ".join(f"{k} was {before.get(k)}, is {now[k]}" for k in changed[:3])
             raise InputError(f"{self.path}: holds a run of other settings ({shown})")
 
-    def _keep_metrics_until(self, progress: dict[str, Any]) -> None:
+    def _keep_metrics_until(self, checkpoint: dict[str, Any]) -> None:
         """Drop what was logged after the checkpoint: those epochs are trained again."""
         file = self.path / self.metrics_file
         if not file.exists():
             return
-        reached = (progress["restart"], progress["epoch"])
+        progress = checkpoint.get("progress", {})
+        reached = (progress.get("restart", 0), progress.get("epoch", 0))
         kept = []
         for line in file.read_text().splitlines():
             try:
@@ -126,8 +137,12 @@ class RunDirectory:
 
     def record(self, row: dict[str, Any]) -> None:
         """Append one line to ``metrics.jsonl``."""
-        with open(self.path / self.metrics_file, "a") as file:
-            file.write(json.dumps(row) + "\n")
+        file = self.path / self.metrics_file
+        try:
+            with open(file, "a") as out:
+                out.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise InputError(f"{file}: cannot be written: {error.strerror or error}") from None
 
     def save_checkpoint(self, state: dict[str, Any]) -> None:
         """Replace ``checkpoint.pt``."""
@@ -180,7 +195,7 @@ class RunDirectory:
         file = self._existing(self.embedding_file)
         try:
             return np.load(file, allow_pickle=False)
-        except ValueError as error:
+        except _DAMAGED as error:
             raise InputError(f"{file}: not a NumPy file ({error})") from None
 
     def write_learned_graph(self, graph: Graph, weight: np.ndarray) -> None:
@@ -191,7 +206,10 @@ class RunDirectory:
     def read_learned_weight(self, graph: Graph) -> np.ndarray:
         """Weight in A' of each pair of ``graph`` (E,)."""
         file = self._existing(self.learned_file)
-        matrix = sp.load_npz(file).tocsr()
+        try:
+            matrix = sp.load_npz(file).tocsr()
+        except _DAMAGED as error:
+            raise InputError(f"{file}: not a SciPy sparse npz file ({error})") from None
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
 
@@ -209,10 +227,7 @@ class RunDirectory:
         return load_config(self._existing(self.config_file))
 
     def _write(self, name: str, write) -> None:
-        try:
-            write_atomically(self.path / name, write)
-        except OSError as error:
-            raise InputError(f"{self.path / name}: {error.strerror or error}") from None
+        write_atomically(self.path / name, write)
 
     def _existing(self, name: str) -> Path:
         file = self.path / name
@@ -224,7 +239,7 @@ class RunDirectory:
         file = self._existing(name)
         try:
             return np.load(file, allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+        except _DAMAGED as error:
             raise InputError(f"{file}: not a readable npz file ({error})") from None
 
 

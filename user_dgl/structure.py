@@ -43,11 +43,6 @@ class LearnedAdjacency(nn.Module):
         """Weights of all pairs (P,)."""
         return nn.functional.softplus(self.theta)
 
-    @property
-    def num_candidates(self) -> int:
-        """Pairs that are no observed edges."""
-        return len(self.observed) - int(self.observed.sum())
-
 
 def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
     r""":math:`\theta` with :math:`\mathrm{softplus}(\theta) = w`, for w clamped to at least 0.001.
@@ -62,8 +57,8 @@ def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
 def prior_weight(config: StructureConfig, graph: Graph, feat: sp.csr_matrix) -> torch.Tensor:
     r"""First weight of each observed pair (E,).
 
-    ``uniform``: 1. ``feature_cosine`` (not in the paper): with :math:`c_e` the cosine of the
-    features at the ends and :math:`\bar c` its mean over the edges,
+    ``uniform``, or A' not learnable: 1. ``feature_cosine`` (not in the paper): with :math:`c_e`
+    the cosine of the features at the ends and :math:`\bar c` its mean over the edges,
     :math:`\mathrm{clip}(c_e / \bar c, 0.05, 4)^p`; an edge between dissimilar nodes starts light.
 
     Parameters
@@ -72,7 +67,7 @@ def prior_weight(config: StructureConfig, graph: Graph, feat: sp.csr_matrix) -> 
     graph : Graph
     feat : scipy CSR (N, F)
     """
-    if config.prior == "uniform" or not graph.num_edges:
+    if config.prior == "uniform" or not config.learnable or not graph.num_edges:
         return torch.ones(graph.num_edges)
     rows = normalize(feat)
     cosine = np.empty(graph.num_edges, dtype=np.float32)

@@ -3,8 +3,8 @@
 Labels do not come here: a `Trainer` gets a graph and features. Restarts are chosen by the loss.
 """
 
+import hashlib
 import math
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -46,8 +46,8 @@ class Fit:
         Weighted terms and their ``total``.
     restart_losses : list of float
     engine : str
-    seconds_per_epoch : float
-        Median over the epochs of all restarts.
+    epoch_seconds : list of float
+        Of all epochs of all restarts, those before a resume included.
     warnings : list of str
     """
 
@@ -60,7 +60,7 @@ class Fit:
     loss: dict[str, float]
     restart_losses: list[float]
     engine: str
-    seconds_per_epoch: float
+    epoch_seconds: list[float]
     warnings: list[str]
 
 
@@ -73,7 +73,8 @@ class _Progress:
     restart_losses: list[float] = field(default_factory=list)
     best: dict[str, Any] | None = None
     epoch_seconds: list[float] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    all_clusters_used: bool = False
+    collapsed: bool = False
 
 
 class Trainer:
@@ -109,7 +110,14 @@ class Trainer:
         self.device = _resolve_device(config.device)
         self.engine = resolve_engine(config.structure.engine, self.device)
         self.features = FeatureMatrix(feat, device=self.device)
-        self.loss = USERLoss(config.loss, graph.to(self.device), self.features, self.engine)
+        self.prior = prior_weight(config.structure, graph, feat)
+        self.loss = USERLoss(
+            config.loss,
+            graph.to(self.device),
+            self.features,
+            self.engine,
+            self.prior.to(self.device),
+        )
         self._static_candidates: list[Pairs] = []
         candidates = config.structure.candidates
         if config.structure.learnable and candidates.feature_knn:
@@ -139,7 +147,9 @@ class Trainer:
     # -----------------------------------------------------------------------------------------
 
     def _start(self, restart: int) -> None:
-        self._progress.restart, self._progress.epoch = restart, 0
+        progress = self._progress
+        progress.restart, progress.epoch = restart, 0
+        progress.all_clusters_used = progress.collapsed = False
         sequence = np.random.SeedSequence([self.config.seed, restart])
         torch.manual_seed(int(sequence.generate_state(1)[0]))
         self._build(*self._initial_pairs(restart))
@@ -156,12 +166,10 @@ class Trainer:
         """Model, optimiser and schedule for the given pairs of A'."""
         config, train = self.config, self.config.train
         weight = torch.full((pairs.num_edges,), config.structure.candidates.initial_weight)
-        weight[observed] = 1.0
-        if config.structure.learnable:
-            weight[observed] = prior_weight(config.structure, self.graph, self.feat)
+        weight[observed] = self.prior
         structure = LearnedAdjacency(
             pairs.to(self.device), observed, weight, config.structure.learnable
-        )
+        ).to(self.device)
         self.model = USER(structure, self.features.shape[1], config.model, self.engine)
         self.model.to(self.device)
         network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
@@ -185,8 +193,8 @@ class Trainer:
             total=train.epochs, initial=progress.epoch, desc=name, disable=None, leave=False
         ) as bar:
             while progress.epoch < train.epochs:
-                self._refresh_candidates()
                 started = time.perf_counter()
+                self._refresh_candidates()
                 terms, clusters_in_use = self._step()
                 seconds = time.perf_counter() - started
                 progress.epoch_seconds.append(seconds)
@@ -205,8 +213,8 @@ class Trainer:
         if not all(math.isfinite(value) for value in values.values()):
             shown = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
             raise NonFiniteLossError(
-                f"epoch {self._progress.epoch}: the loss is not finite ({shown}); the model was "
-                "not updated with it. Lower train.lr or the weight of that term"
+                f"epoch {self._progress.epoch + 1}: the loss is not finite ({shown}); the model "
+                "was not updated with it. Lower train.lr or the weight of that term"
             )
         total = sum(terms.values())
         if isinstance(total, torch.Tensor) and total.requires_grad:
@@ -215,7 +223,7 @@ class Trainer:
             if self.schedule is not None:
                 self.schedule.step(sum(values.values()))
         values["total"] = sum(values.values())
-        return values, len(torch.unique(state.assignment.argmax(1)))
+        return values, len(torch.unique(state.clusters))
 
     def _report(self, terms: dict[str, float], clusters_in_use: int, seconds: float) -> None:
         progress, train = self._progress, self.config.train
@@ -227,12 +235,23 @@ class Trainer:
             "seconds": seconds,
         }
         self.record(row)
+        self._watch_collapse(clusters_in_use)
         if progress.epoch % train.log_every and progress.epoch != train.epochs:
             return
         parts = [f"Epoch {progress.epoch:05d}", f"Loss {terms['total']:.4f}"]
         parts += [f"{name} {value:.4f}" for name, value in terms.items() if name != "total"]
         parts += [f"Clusters {clusters_in_use}", f"Time {seconds:.3f}"]
         self.log(" | ".join(parts))
+
+    def _watch_collapse(self, clusters_in_use: int) -> None:
+        progress, asked = self._progress, self.config.model.num_clusters
+        if clusters_in_use == asked:
+            progress.all_clusters_used = True
+        elif progress.all_clusters_used and not progress.collapsed:
+            progress.collapsed = True
+            self.log(
+                f"Warning: epoch {progress.epoch}: {clusters_in_use} of {asked} clusters in use"
+            )
 
     def _finish_restart(self) -> None:
         progress = self._progress
@@ -266,9 +285,9 @@ class Trainer:
         self.model.load_state_dict(best["model"])
         state, terms = self._evaluate()
         probs = state.assignment.cpu().numpy()
-        clusters = probs.argmax(1)
+        clusters = state.clusters.cpu().numpy()
         asked, found = probs.shape[1], len(np.unique(clusters))
-        warnings = list(progress.warnings)
+        warnings = []
         if found < asked:
             warnings.append(
                 f"{asked} clusters asked for, {found} found: the others are empty; try more "
@@ -286,7 +305,7 @@ class Trainer:
             loss={"total": sum(terms.values()), **terms},
             restart_losses=list(progress.restart_losses),
             engine=self.engine,
-            seconds_per_epoch=statistics.median(progress.epoch_seconds),
+            epoch_seconds=list(progress.epoch_seconds),
             warnings=warnings,
         )
 
@@ -301,7 +320,7 @@ class Trainer:
         old = self.model.structure
         self.model.eval()
         with torch.no_grad():
-            clusters = self.model(self.features).assignment.argmax(1).cpu().numpy()
+            clusters = self.model(self.features).clusters.cpu().numpy()
         rng = np.random.default_rng([self.config.seed, progress.restart, progress.epoch])
         drawn = draw_candidates(config, self.graph, rng, clusters)
         if not drawn:
@@ -350,6 +369,7 @@ class Trainer:
         self.save(
             {
                 "progress": vars(self._progress),
+                "features": _digest(self.feat),
                 "structure": self._structure_state(),
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
@@ -362,7 +382,13 @@ class Trainer:
         )
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._progress = _Progress(**state["progress"])
+        try:
+            self._progress = _Progress(**state["progress"])
+            same_features = state["features"] == _digest(self.feat)
+        except (KeyError, TypeError):
+            raise InputError("the checkpoint is not one of this version of user_dgl") from None
+        if not same_features:
+            raise InputError("the checkpoint is of other features: the data have changed since")
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
             raise InputError("the checkpoint is of another graph: its observed edges differ")
@@ -374,6 +400,14 @@ class Trainer:
         torch.set_rng_state(state["rng"])
         if state["rng_cuda"] is not None:
             torch.cuda.set_rng_state(state["rng_cuda"], self.device)
+
+
+def _digest(feat: sp.csr_matrix) -> str:
+    """Hash of a sparse matrix, to know it again."""
+    parts = hashlib.sha256(str(feat.shape).encode())
+    for part in (feat.indptr.astype(np.int64), feat.indices.astype(np.int64), feat.data):
+        parts.update(np.ascontiguousarray(part).data)
+    return parts.hexdigest()
 
 
 def _check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> None:

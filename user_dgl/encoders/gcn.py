@@ -16,7 +16,7 @@ class InputBatchNormLinear(nn.Module):
 
     .. math::
         \left(\frac{X - \mu}{\sigma} \gamma + b\right) W
-        = X (\mathrm{diag}(\gamma / \sigma) W) + (b - \mu \gamma / \sigma) W
+        = X W' - \mu W' + b W, \qquad W' = \mathrm{diag}(\gamma / \sigma) W
 
     Mean and variance are those of all nodes, in training and afterwards: X never changes. (torch's
     running averages approach the same values.)
@@ -36,8 +36,7 @@ class InputBatchNormLinear(nn.Module):
         """(N, F) -> (N, out_feats)."""
         scale = self.gamma * (features.column_variance + _EPS).rsqrt()  # (F,)
         weight = self.linear.weight.t()  # (F, out)
-        shift = (self.beta - features.column_mean * scale) @ weight  # (out,)
-        return features.matmul(scale[:, None] * weight) + shift
+        return features.centred_matmul(scale[:, None] * weight) + self.beta @ weight
 
 
 class GCN(nn.Module):
