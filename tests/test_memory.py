@@ -15,7 +15,8 @@ def test_two_hundred_thousand_nodes_and_two_million_edges(tmp_path):
         "data.synthetic.average_degree=20", "structure.candidates.feature_knn=0",
         "structure.candidates.k_hop=1", "structure.candidates.uniform=1",
         "structure.candidates.same_cluster=1", "structure.candidates.refresh_every=2",
-        "data.noise.rate=0.1", "train.epochs=3", "eval.floors=false",
+        "data.noise.rate=0.1",
+        "train.epochs=3", "train.restarts=1", "eval.floors=false",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
