@@ -75,7 +75,7 @@ def test_result_json(run_dir):
     assert set(result["scores"]) == {"npsi", "modularity", "conductance", "davies_bouldin"}
     assert set(result["floors"]) == {"features_kmeans", "smooth_kmeans"}
     assert set(result["noise"]) == {
-        "kind", "rate", "seed", "edges_added", "edges_removed", "weight_auc",
+        "kind", "rate", "seed", "edges_added", "edges_removed", "estimated_share", "weight_auc",
     }  # fmt: skip
     assert result["noise"]["edges_added"] > 0
     assert 0 <= result["noise"]["weight_auc"] <= 100

@@ -356,7 +356,7 @@ def test_file_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "key", "suggestion"),
     [
-        ("seed: 1\nlr: 0.1\n", 2, "lr", "train.lr"),
+        ("seed: 1\nlr: 0.1\n", 2, "lr", "structure.critic.lr or train.lr"),
         ("restarts: 3\n", 1, "restarts", "train.restarts"),
         ("sead: 1\n", 1, "sead", "seed"),
         ("\ntrian:\n  lr: 1\n", 2, "trian", "train"),
@@ -365,7 +365,12 @@ def test_file_that_cannot_be_read(tmp_path):
         ("data:\n  noise:\n    rat: 1\n", 3, "data.noise.rat", "data.noise.rate"),
         ("train: {dropout: 0.1}\n", 1, "train.dropout", "model.dropout"),
         ("model: {k_hop: 1}\n", 1, "model.k_hop", "structure.candidates.k_hop"),
-        ("train: {hiden_feats: 1}\n", 1, "train.hiden_feats", "model.hidden_feats"),
+        (
+            "train: {hiden_feats: 1}\n",
+            1,
+            "train.hiden_feats",
+            "structure.critic.hidden_feats or model.hidden_feats",
+        ),
         ("noise_rate: 1\n", 1, "noise_rate", "data.noise.rate"),
         ("Seed: 1\n", 1, "Seed", "seed"),
     ],

@@ -14,7 +14,7 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.perturb.random_flip import random_flip
-from user_dgl.structure import prior_weight
+from user_dgl.priors import cosine_weight
 from user_dgl.trainer import Trainer
 
 SMALL = (
@@ -271,7 +271,7 @@ def test_first_weights_are_the_prior_and_the_initial_weight(data):
     )  # fmt: skip
     trainer = _trainer(data, *overrides)
     fit = trainer.fit()
-    expected = prior_weight(trainer.config.structure, data.graph, data.feat)
+    expected = cosine_weight(data.graph, data.feat, 0.5)
     assert expected.std() > 0.1
     np.testing.assert_allclose(fit.weight[fit.observed], expected, rtol=1e-5)
     np.testing.assert_allclose(fit.weight[~fit.observed], 0.25, rtol=1e-5)
@@ -283,7 +283,7 @@ def test_weights_are_tied_to_the_prior(data):
     )  # fmt: skip
     trainer = _trainer(data, *overrides)
     fit = trainer.fit()
-    np.testing.assert_allclose(fit.weight[fit.observed], trainer.prior, atol=0.05)
+    np.testing.assert_allclose(fit.weight[fit.observed], trainer.prior.weight, atol=0.05)
 
 
 def test_records_name_restart_and_epoch(data):

@@ -117,6 +117,21 @@ class CandidatesConfig(Section):
 
 
 @dataclass(frozen=True)
+class CriticConfig(Section):
+    """``structure.critic``: the edge critic behind the prior of that name."""
+
+    hidden_feats: tuple[int, ...] = key((256, 64), "width of each layer")
+    epochs: int = key(100, "epochs of each fold", low=1)
+    folds: int = key(2, "networks; each scores the edges that it was not trained on", low=2)
+    lr: float = key(1e-3, "Adam's learning rate", above=0.0)
+    weight_decay: float = key(1e-5, "Adam's L2 penalty", low=0.0)
+    column_mask: float = key(0.4, "share of feature columns masked in each view", low=0.0, high=0.9)
+    num_negatives: int = key(512, "random nodes that every node is pushed away from", low=1)
+    margin: float = key(0.6, "similarity from which on a random pair is pushed apart")
+    temperature: float = key(0.1, "softness of the margin", above=0.0)
+
+
+@dataclass(frozen=True)
 class StructureConfig(Section):
     """``structure``: the learned sparse graph A'."""
 
@@ -129,10 +144,12 @@ class StructureConfig(Section):
     prior: str = key(
         "uniform",
         "first weight of the observed pairs: uniform: 1; feature_cosine: cosine of the features "
-        "over its mean, kept in [0.05, 4], to the power prior_power",
-        choices=("uniform", "feature_cosine"),
+        "over its mean, kept in [0.05, 4], to the power prior_power; critic: how far the features "
+        "support the edge",
+        choices=("uniform", "feature_cosine", "critic"),
     )
     prior_power: float = key(0.5, "power of the feature_cosine prior", above=0.0)
+    critic: CriticConfig = section(CriticConfig, "the network behind prior: critic")
     candidates: CandidatesConfig = section(CandidatesConfig, "pairs beside the observed edges")
 
 
@@ -295,7 +312,8 @@ class Config(Section):
             (not structure.learnable, "structure.learnable", "structure.candidates"),
             (not structure.learnable, "structure.learnable", "train.structure_lr"),
             (not structure.learnable, "structure.learnable", "loss.observed_edge_weight"),
-            (structure.prior == "uniform", "structure.prior", "structure.prior_power"),
+            (structure.prior != "feature_cosine", "structure.prior", "structure.prior_power"),
+            (structure.prior != "critic", "structure.prior", "structure.critic"),
             (not candidates.k_hop, "structure.candidates.k_hop", "structure.candidates.hops"),
             (
                 not some_candidates,

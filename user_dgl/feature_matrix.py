@@ -41,7 +41,7 @@ class FeatureMatrix:
         def tensor(values):
             return torch.as_tensor(values).to(device=device, dtype=dtype)
 
-        self.dtype = dtype
+        self.dtype, self.device = dtype, torch.device(device)
         self.column_mean = tensor(mean)
         self.column_variance = tensor(variance)
         self.squared_norm = tensor(norm)

@@ -83,14 +83,15 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     run.write_clusters(node_ids, fit.clusters)
     run.write_embedding(fit.embedding)
     run.write_learned_graph(fit.graph, fit.weight)
-    result = _result(config, data, noisy, feat, fit, warnings)
+    result = _result(config, data, noisy, feat, fit, trainer.prior.noise_share, warnings)
     result["stages"] = [
+        *_prior_stage(trainer),
         {
             "name": "user",
             "restarts": config.train.restarts,
             "epochs": config.train.epochs,
             "seconds": sum(fit.epoch_seconds),
-        }
+        },
     ]
     result["peak_memory_mb"] = peak_memory_mb()
     result["seconds_total"] = time.perf_counter() - started
@@ -160,7 +161,13 @@ def _scores(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
 
 
 def _result(
-    config: Config, data: AttributedGraph, noisy: Perturbed, feat, fit: Fit, warnings: list[str]
+    config: Config,
+    data: AttributedGraph,
+    noisy: Perturbed,
+    feat,
+    fit: Fit,
+    noise_share: float | None,
+    warnings: list[str],
 ) -> dict[str, Any]:
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
     observed_weight = fit.weight[fit.observed]
@@ -179,6 +186,7 @@ def _result(
             "seed": (config.seed if noise.seed is None else noise.seed) if flips else None,
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
+            "estimated_share": noise_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
         },
         "structure": {
@@ -200,6 +208,13 @@ def _result(
         # On the features as the model gets them: a floor on less would flatter the model.
         result["floors"] = floors(feat, noisy.graph, config.model.num_clusters, config.seed, labels)
     return result
+
+
+def _prior_stage(trainer: Trainer) -> list[dict[str, Any]]:
+    if trainer.prior.noise_share is None:
+        return []
+    epochs = trainer.config.structure.critic.epochs
+    return [{"name": "critic", "epochs": epochs, "seconds": trainer.prior_seconds}]
 
 
 def _summary(weight: np.ndarray) -> dict[str, float] | None:

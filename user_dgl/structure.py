@@ -1,17 +1,12 @@
 """The learned sparse graph A'."""
 
-import numpy as np
-import scipy.sparse as sp
 import torch
-from sklearn.preprocessing import normalize
 from torch import nn
 
-from user_dgl.config import StructureConfig
 from user_dgl.graph import Graph
 
 # softplus(theta) = 0 would need theta = -inf.
 _LEAST_WEIGHT = 1e-3
-_BLOCK = 100_000
 
 
 class LearnedAdjacency(nn.Module):
@@ -52,31 +47,3 @@ def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
     """
     weight = weight.clamp_min(_LEAST_WEIGHT)
     return weight + torch.log(-torch.expm1(-weight))
-
-
-def prior_weight(config: StructureConfig, graph: Graph, feat: sp.csr_matrix) -> torch.Tensor:
-    r"""First weight of each observed pair (E,).
-
-    ``uniform``, or A' not learnable: 1. ``feature_cosine`` (not in the paper): with :math:`c_e`
-    the cosine of the features at the ends and :math:`\bar c` its mean over the edges,
-    :math:`\mathrm{clip}(c_e / \bar c, 0.05, 4)^p`; an edge between dissimilar nodes starts light.
-
-    Parameters
-    ----------
-    config : StructureConfig
-    graph : Graph
-    feat : scipy CSR (N, F)
-    """
-    if config.prior == "uniform" or not config.learnable or not graph.num_edges:
-        return torch.ones(graph.num_edges)
-    rows = normalize(feat)
-    cosine = np.empty(graph.num_edges, dtype=np.float32)
-    # In blocks: the rows of all pairs at once would hold every node's features degree times.
-    for start in range(0, graph.num_edges, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        u, v = rows[graph.src[block].numpy()], rows[graph.dst[block].numpy()]
-        cosine[block] = np.asarray(u.multiply(v).sum(axis=1)).ravel()
-    mean = cosine.mean()
-    if mean <= 0:
-        return torch.ones(graph.num_edges)
-    return torch.from_numpy(np.clip(cosine / mean, 0.05, 4.0) ** config.prior_power)

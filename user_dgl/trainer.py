@@ -23,7 +23,8 @@ from user_dgl.graph import Graph
 from user_dgl.losses import USERLoss
 from user_dgl.model import USER, State
 from user_dgl.ops import resolve_engine
-from user_dgl.structure import LearnedAdjacency, prior_weight
+from user_dgl.priors import prior_of
+from user_dgl.structure import LearnedAdjacency
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +111,21 @@ class Trainer:
         self.device = _resolve_device(config.device)
         self.engine = resolve_engine(config.structure.engine, self.device)
         self.features = FeatureMatrix(feat, device=self.device)
-        self.prior = prior_weight(config.structure, graph, feat)
+        started = time.perf_counter()
+        self.prior = prior_of(
+            config.structure, graph, feat, self.features, config.seed, self.engine
+        )
+        self.prior_seconds = time.perf_counter() - started
+        if self.prior.noise_share is not None:
+            self.log(
+                f"Critic: {100 * self.prior.noise_share:.1f} % of the edges look like random pairs"
+            )
         self.loss = USERLoss(
             config.loss,
             graph.to(self.device),
             self.features,
             self.engine,
-            self.prior.to(self.device),
+            self.prior.weight.to(self.device),
         )
         self._static_candidates: list[Pairs] = []
         candidates = config.structure.candidates
@@ -166,7 +175,7 @@ class Trainer:
         """Model, optimiser and schedule for the given pairs of A'."""
         config, train = self.config, self.config.train
         weight = torch.full((pairs.num_edges,), config.structure.candidates.initial_weight)
-        weight[observed] = self.prior
+        weight[observed] = self.prior.weight
         structure = LearnedAdjacency(
             pairs.to(self.device), observed, weight, config.structure.learnable
         ).to(self.device)
