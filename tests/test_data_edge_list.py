@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -203,6 +204,25 @@ def test_shapes_of_the_same_triangle(files, text):
     assert data.node_ids is None
 
 
+def test_header_does_not_depend_on_the_order_of_lines(files):
+    for lines in permutations(["u,v", "v,w", "w,u"]):
+        data = files("\n".join(lines))
+        assert data.graph.num_edges == 3
+        assert data.node_ids == ("u", "v", "w")
+    assert files("hub,other\n1,2\nhub,3\n").graph.num_edges == 3
+    assert pairs(files(",0,1\n0,0,1\n1,1,2\n2,2,0\n")) == TRIANGLE  # a frame without names
+
+
+def test_long_cells(files):
+    long = "x" * 140_000
+    with pytest.raises(InputError, match=r"edges\.csv:2: cannot be split \(field larger"):
+        files(f'a,b\nb,"{long}"\n')
+    # A long row of short cells is none.
+    wide = ",".join(['"0.25"'] * 30_000)
+    data = files("0,1\n1,2\n", "\n".join([wide] * 3))
+    assert data.feat.shape == (3, 30_000)
+
+
 def test_gzip_by_content(files):
     text = b"0,1\n1,2\n2,0\n"
     assert pairs(files(gzip.compress(text), suffix=".csv.gz")) == TRIANGLE
@@ -326,6 +346,10 @@ def test_weights(files):
     data = files("u,v,time\n0,1,0\n1,2,-5\n")
     assert data.graph.num_edges == 2
     assert "column 'time' ignored" in notes(data)
+    for name in ("layer", "sign"):
+        data = files(f"u,v,{name}\n0,1,0\n1,2,-1\n")
+        assert data.graph.num_edges == 2
+        assert f"column '{name}' ignored" in notes(data)
     # The column is found by its name.
     data = files("source,target,type,weight\n0,1,x,0\n1,2,y,3\n")
     assert pairs(data) == {frozenset("12")}
@@ -397,6 +421,13 @@ def test_features_by_number_with_gaps(files):
     assert data.node_ids == ("7", "10", "30", "200")
     assert by_id(data)["30"] == ROWS[0].tolist()
     assert pairs(data) == {frozenset(("10", "30"))}
+
+
+def test_mistyped_id_beside_features_with_gaps(files):
+    for header in ("", "id,a,b\n"):
+        features = header + as_csv(ROWS, ids=[30, 7, 10, 201])
+        with pytest.raises(InputError, match=r"edges\.csv:3: node 200 has no row in .*features"):
+            files("10,30\n30,7\n7,200\n", features)
 
 
 def test_rows_in_order_of_ids_with_gaps(files):
@@ -531,6 +562,12 @@ def test_labels_by_text_id(files):
 def test_labels_that_do_not_fit(files, labels, message):
     with pytest.raises(InputError, match=message):
         files(PATH, as_csv(ROWS), labels)
+
+
+def test_labels_in_an_npz_file(files):
+    path = files.save("labels.npz", sp.csr_matrix(ROWS))
+    with pytest.raises(InputError, match=r"labels\.npz: labels must be text or \.npy"):
+        read_labels(path, None, 4)
 
 
 def test_without_features_labels_name_nodes_too(files):

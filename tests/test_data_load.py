@@ -98,7 +98,10 @@ def test_largest_component():
         ([5, 3, 5], [1, 0, 1]),
         ([5, -1, 3], [1, UNLABELLED, 0]),
         ([-1, 1, 1], [0, 1, 1]),
-        ([-1, -1, -1], [0, 0, 0]),
+        ([-1, -1, -1], [UNLABELLED] * 3),
+        (["-1", "", "-1"], [UNLABELLED] * 3),
+        ([1, 1], [0, 0]),
+        (np.array(["b", 1, 2.5, None, np.True_], dtype=object), [3, 0, 1, UNLABELLED, 2]),
         ([1.0, np.nan, -1.0, 0.0], [1, UNLABELLED, UNLABELLED, 0]),
         ([True, False], [1, 0]),
         (["10", "9", "", "2"], [2, 1, UNLABELLED, 0]),
@@ -113,6 +116,20 @@ def test_index_labels(values, labels):
     found = index_labels(values)
     assert found.tolist() == labels
     assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.zeros(2, dtype="M8[D]"), "datetime64"),
+        (np.zeros(2, dtype=complex), "complex128"),
+        (np.array([1, [2, 3]], dtype=object), "list"),
+        (np.array([b"a", "b"], dtype=object), "bytes"),
+    ],
+)
+def test_labels_of_other_types_are_refused(values, kind):
+    with pytest.raises(InputError, match=f"^labels: label of type {kind}"):
+        index_labels(values)
 
 
 @pytest.mark.parametrize(

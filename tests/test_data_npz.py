@@ -137,7 +137,9 @@ def test_layouts(layout, tmp_path):
 def test_scipy_files(form, tmp_path):
     sp.save_npz(tmp_path / "a.npz", ADJACENCY.asformat(form))
     data = load_npz(tmp_path / "a.npz")
-    graph = load_adjacency(tmp_path / "a.npz")
+    graph, notes = load_adjacency(tmp_path / "a.npz")
+    assert notes == list(data.notes)
+    assert "1 self-loop entries dropped" in notes
     assert data.graph.keys.tolist() == graph.keys.tolist() == [1, 6]
     assert graph.num_nodes == 4
     assert data.feat is None
@@ -194,6 +196,7 @@ WRONG.data = np.array([1, 1, 1, -1, np.nan])
         (parts(**as_parts("adj", WRONG)), "negative, NaN or infinite.* 2 rows .*: 2, 3:"),
         (parts(attr_data=np.array([1, np.inf, 3])), "NaN, empty or infinite.* 1 rows .*: 1:"),
         (objects(node_attr=np.array(["a", "b"])), "expected a row of real numbers"),
+        (parts(labels=np.zeros(4, dtype="M8[D]")), r"graph\.npz: label of type datetime64"),
         (objects(adj_matrix={"a": 1}), "holds a dict, expected arrays"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

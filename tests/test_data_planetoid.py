@@ -10,10 +10,10 @@ from user_dgl.data.unpickle import load_pickle
 from user_dgl.errors import InputError
 
 PUBLISHED = {
-    # nodes, edges, columns, non-zeros, sizes of classes, isolated, largest component
-    "cora": (2708, 5278, 1433, 49216, [351, 217, 418, 818, 426, 298, 180], 0, 2485),
-    "citeseer": (3327, 4552, 3703, 105165, [249, 590, 668, 701, 596, 508], 48, 2120),
-    "pubmed": (19717, 44324, 500, 988031, [4103, 7739, 7875], 0, 19717),
+    # nodes, edges, columns, non-zeros, sizes of classes, isolated, largest component, its edges
+    "cora": (2708, 5278, 1433, 49216, [351, 217, 418, 818, 426, 298, 180], 0, 2485, 5069),
+    "citeseer": (3327, 4552, 3703, 105165, [249, 590, 668, 701, 596, 508], 48, 2120, 3679),
+    "pubmed": (19717, 44324, 500, 988031, [4103, 7739, 7875], 0, 19717, 44324),
 }
 NOTES = {
     "cora": ["302 repeated entries merged"],
@@ -30,7 +30,7 @@ NOTES = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name, data_folder):
     data = load_planetoid(data_folder("planetoid"), name)
-    nodes, edges, columns, nonzeros, classes, isolated, component = PUBLISHED[name]
+    nodes, edges, columns, nonzeros, classes, isolated, component, kept = PUBLISHED[name]
     assert data.num_nodes == nodes
     assert data.graph.num_edges == edges
     assert data.feat.shape == (nodes, columns)
@@ -42,7 +42,7 @@ def test_published_counts(name, data_folder):
     assert data.node_ids is None
     part = largest_component(data)
     assert part.num_nodes == component
-    assert part.graph.num_edges <= edges
+    assert part.graph.num_edges == kept
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -123,6 +123,13 @@ def test_last_id_may_be_known_to_the_graph_alone(tmp_path):
         ({"graph": [[1], [0]]}, r"ind\.tiny\.graph: expected a dict"),
         ({"graph": {0: [-1]}}, r"ind\.tiny\.graph: negative"),
         ({"graph": {0: 1}}, r"ind\.tiny\.graph: expected a dict"),
+        ({"graph": sp.csr_matrix(TX)}, r"ind\.tiny\.graph: expected a dict"),
+        ({"graph": TX}, r"ind\.tiny\.graph: expected a dict"),
+        ({"graph": {(0, 1): [1]}}, r"ind\.tiny\.graph: expected a dict"),
+        ({"graph": {0: [2**31]}}, r"ind\.tiny\.graph: node id 2147483648: expected less"),
+        ({"graph": {2**40: [0]}}, r"ind\.tiny\.graph: node id 1099511627776: expected less"),
+        ({"index": "6\n4\n2147483648\n"}, r"test\.index:3: id 2147483648: expected less"),
+        ({"ally": PARTS["ally"][:, :0], "ty": PARTS["ty"][:, :0]}, r"tiny\.ally: no columns"),
     ],
 )
 def test_files_that_do_not_fit(changes, message, tmp_path):

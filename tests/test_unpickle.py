@@ -11,7 +11,7 @@ import pytest
 import python2_pickles
 import scipy.sparse as sp
 
-from user_dgl.data.unpickle import load_pickle, restricted_load
+from user_dgl.data.unpickle import _ALLOWED, load_pickle, restricted_load
 from user_dgl.errors import InputError
 
 MATRIX = sp.csr_matrix(np.array([[0, 1.5, 0], [2, 0, 3]], dtype=np.float32))
@@ -31,10 +31,10 @@ def loads(data: bytes):
     return restricted_load(io.BytesIO(data), "file.pkl")
 
 
-def of_array(dtype, data=b"A" * 8):
+def of_array(dtype, data=b"A" * 8, shape=(1,)):
     """An array as pickled, with a dtype and data of one's choice."""
     reconstruct = np.zeros(0).__reduce__()[0]
-    return Call(reconstruct, (np.ndarray, (0,), b"b"), (1, (1,), dtype, False, data))
+    return Call(reconstruct, (np.ndarray, (0,), b"b"), (1, shape, dtype, False, data))
 
 
 def of_dtype(code, state):
@@ -110,6 +110,32 @@ def test_flags_in_a_pickled_dtype_are_not_believed():
     assert not array.dtype.hasobject
     assert array.dtype.flags == np.dtype("i8").flags
     assert array.item() == int.from_bytes(b"A" * 8, "little")
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [((3,), ["a", "b"]), ((2, 2), ["a"] * 3), ((1,), ["a"] * 2), ((-1, -1), ["a"]), ((1,), ("a",))],
+)
+def test_objects_must_be_as_many_as_the_shape_says(shape, data):
+    hostile = of_array(np.dtype("O"), data, shape)
+    with pytest.raises(InputError, match=r"^file\.pkl: damaged.*not a list of as many objects"):
+        loads(pickle.dumps(hostile, protocol=4))
+
+
+def test_arrays_of_objects():
+    array = np.array([["a", 1], [None, 2.5]], dtype=object)
+    np.testing.assert_array_equal(loads(pickle.dumps(array)), array)
+
+
+@pytest.mark.parametrize(("module", "name"), _ALLOWED)
+@pytest.mark.parametrize("slots", [True, False])
+def test_no_pickle_changes_what_names_stand_for(module, name, slots):
+    state = b"}X\x07\0\0\0changedK\x01s"  # {"changed": 1}
+    state = b"N" + state + b"\x86" if slots else state
+    data = b"\x80\x02c" + f"{module}\n{name}\n".encode() + state + b"b."
+    with pytest.raises(InputError, match=r"^file\.pkl: damaged"):
+        loads(data)
+    assert not hasattr(_ALLOWED[module, name], "changed")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _perturb(arguments) -> None:
     from user_dgl.checkpoint import write_atomically
     from user_dgl.pipeline import load_noisy_data
 
-    _, noisy = load_noisy_data(config)
+    _, noisy = load_noisy_data(config, _log)
     adjacency = noisy.graph.to_scipy()
     write_atomically(arguments.out, lambda file: sp.save_npz(file, adjacency))
     print(

@@ -25,10 +25,18 @@ from user_dgl.trainer import Fit, Trainer
 from user_dgl.versions import versions
 
 
-def load_noisy_data(config: Config) -> tuple[AttributedGraph, Perturbed]:
-    """The data set, and its graph after the noise that the settings ask for."""
+def load_noisy_data(
+    config: Config, log: Callable[[str], None]
+) -> tuple[AttributedGraph, Perturbed]:
+    """The data set, and its graph after the noise that the settings ask for.
+
+    What was cleaned while reading goes to ``log``, a line each.
+    """
     data = load_data(config.data)
-    return data, perturb(data.graph, config.data.noise, config.seed, data_root(config.data))
+    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data))
+    for note in (*data.notes, *noisy.notes):
+        log(f"Note: {note}")
+    return data, noisy
 
 
 def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
@@ -58,9 +66,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         log(f"{output_dir}: the run there is finished; nothing to do")
         return RunDirectory(output_dir).read_result()
     warnings = config.inert_settings()
-    data, noisy = load_noisy_data(config)
-    for note in data.notes:
-        log(f"Note: {note}")
+    data, noisy = load_noisy_data(config, log)
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = None if data.feat is None else prepare_features(data.feat, config.features)
@@ -201,7 +207,7 @@ def _result(
         "world_size": 1,
         "seed": config.seed,
         "versions": versions(),
-        "notes": list(data.notes),
+        "notes": [*data.notes, *noisy.notes],
         "warnings": [*warnings, *fit.warnings],
     }
     if config.eval.floors:

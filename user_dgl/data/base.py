@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from numbers import Number
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,16 +98,36 @@ def check_finite(feat: sp.csr_matrix, source) -> None:
         )
 
 
-def index_labels(values) -> np.ndarray:
+def index_labels(values, source="labels") -> np.ndarray:
     """Labels of any kind as 0..C-1 in sorted order.
 
-    Empty text, None and NaN become `UNLABELLED`, and so does -1, unless -1 and 1 are the only
-    labels. Text that holds only whole numbers is sorted as numbers.
+    Empty text, None and NaN become `UNLABELLED`, and so does -1, unless the labels are exactly -1
+    and 1. Text that holds only whole numbers is sorted as numbers.
+
+    Parameters
+    ----------
+    values : array-like (N,)
+        Numbers, text or None.
+    source : path or text
+        What messages name.
+
+    Raises
+    ------
+    InputError
+        Labels of any other type.
 
     >>> index_labels(["b", "", "a"]).tolist(), index_labels([3, -1, 7]).tolist()
     ([1, -1, 0], [0, -1, 1])
     """
     values = np.asarray(values)
+    kinds = {values.dtype} if values.dtype.kind not in "biufUSO" else set()
+    if values.dtype.kind == "O":
+        allowed = (str, Number, np.bool_, type(None))
+        kinds = {type(v).__name__ for v in values.flat if not isinstance(v, allowed)}
+    if kinds:
+        raise InputError(
+            f"{source}: label of type {min(map(str, kinds))}: give labels as numbers or text"
+        )
     labels = np.full(len(values), UNLABELLED, dtype=np.int64)
     if values.dtype.kind == "f":
         given = ~np.isnan(values)
@@ -118,7 +139,7 @@ def index_labels(values) -> np.ndarray:
         given = values != ""
         if given.any() and all(map(_WHOLE.fullmatch, values[given])):
             values = np.where(given, values, "0").astype(np.int64)
-    if values.dtype.kind in "if" and not np.isin(values[given], (-1, 1)).all():
+    if values.dtype.kind in "if" and set(np.unique(values[given]).tolist()) != {-1, 1}:
         given &= values != -1
     if given.any():
         labels[given] = np.unique(values[given], return_inverse=True)[1]

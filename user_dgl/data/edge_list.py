@@ -33,7 +33,6 @@ _END_NAMES = frozenset(
     for suffix in ("", "id", "_id", "node", "_node", "nodeid", "_node_id")
 ) | {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2", "citing", "cited"}
 _WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
-_NO_WEIGHT_NAMES = frozenset(("time", "timestamp", "date", "year", "type", "label", "id", "name"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +67,9 @@ def load_edge_list(
     edges : Path
         ``.npz``: an adjacency saved with `scipy.sparse.save_npz`. Else text, gzipped or not: two
         ids a row, separated by commas, tabs, semicolons or blanks, with or without header; lines
-        that start with ``#`` or ``%`` are comments. A third column of numbers is a weight: rows of
-        weight 0 are no edges, other weights do not count.
+        that start with ``#`` or ``%`` are comments. A column that the header calls ``weight`` or
+        the like, or without header a third column of numbers, is a weight: rows of weight 0 are no
+        edges, other weights do not count.
     features : Path, optional
         See `user_dgl.data.feature_file.read_features`.
     labels : Path, optional
@@ -118,7 +118,8 @@ def _read_adjacency(path: Path) -> _Edges:
 def _read_edges(path: Path) -> _Edges:
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
-    if has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2):
+    known = has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2)
+    if known and not _names_nodes(first, rest):
         text = text.without_header()
     if text.num_columns < 2:
         raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
@@ -157,6 +158,12 @@ def _read_edges(path: Path) -> _Edges:
     return _Edges(path, u, v, names, notes, text)
 
 
+def _names_nodes(first: list[str], rest: list[list[str]]) -> bool:
+    # A row that starts with an empty name, the index column of a data frame, names no nodes.
+    cells = {cell.strip() for row in rest for cell in row} - {""}
+    return bool(first[0].strip()) and any(cell.strip() in cells for cell in first)
+
+
 def _find_columns(text: TextFile) -> tuple[int, int, int | None]:
     """Columns of the two ends and of the weight."""
     names = [name.lower() for name in text.header or ()]
@@ -169,7 +176,7 @@ def _find_columns(text: TextFile) -> tuple[int, int, int | None]:
         ends = [start, start + 1]
     weights = [c for c, name in enumerate(names) if name in _WEIGHT_NAMES and c not in ends]
     third = ends[1] + 1
-    if not weights and third < text.num_columns and names[third] not in _NO_WEIGHT_NAMES:
+    if not text.header and third < text.num_columns:
         cells = [row[third].strip() for row in text.sample if len(row) > third]
         if is_number(cells[0]) and not set(cells) <= {""}:
             weights = [third]

@@ -49,7 +49,7 @@ def read_features(path: Path, edge_names: np.ndarray) -> Features:
     path : Path
         ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`; else delimited text. In text, the
         first column holds ids if its name says so, if it holds text, or if it holds distinct whole
-        numbers that either include all ids of the edges or count the rows.
+        numbers that either include more than half of the ids of the edges or count the rows.
     edge_names : ndarray
         Distinct ids that the edges name.
 
@@ -126,15 +126,16 @@ def _counts(first: list[str]) -> bool:
 def _holds_ids(text: TextFile, codes, names, edge_names) -> bool:
     if text.header and (not text.header[0] or text.header[0].lower() in ID_NAMES):
         return True
-    covers = bool((positions(names, edge_names) >= 0).all())
+    known = positions(names, edge_names) >= 0
     if not is_text(names):
         distinct = len(names) == len(codes)
         counting = len(names) > 2 and (counts_up(names) or counts_up(names, 1))
-        return distinct and (covers or counting)
+        # Not all: a mistyped id must be named, not turn the column of ids into a feature.
+        return distinct and (2 * int(known.sum()) > len(known) or counting)
     numbers = sum(map(is_number, names))
     if numbers == len(names):
         return False
-    if not covers and not is_text(edge_names) and 2 * numbers > len(names):
+    if not known.all() and not is_text(edge_names) and 2 * numbers > len(names):
         text.check_rows(numbers=range(text.num_columns))  # a slip in a column of numbers
     return True
 

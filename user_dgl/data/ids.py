@@ -103,12 +103,12 @@ def counts_up(names: np.ndarray, start: int = 0) -> bool:
     return not is_text(names) and np.array_equal(names, np.arange(start, start + len(names)))
 
 
-def repeated_row(codes: np.ndarray) -> int | None:
-    """First row whose id an earlier row has."""
-    first = np.unique(codes, return_index=True)[1]
-    if len(first) == len(codes):
+def repeated_row(values: np.ndarray) -> int | None:
+    """First row whose value an earlier row has."""
+    first = np.unique(values, return_index=True)[1]
+    if len(first) == len(values):
         return None
-    return int(np.setdiff1d(np.arange(len(codes)), first)[0])
+    return int(np.setdiff1d(np.arange(len(values)), first)[0])
 
 
 def unusable(names: np.ndarray) -> tuple[int, str] | None:

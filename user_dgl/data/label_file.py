@@ -65,6 +65,8 @@ def read_label_rows(path: Path) -> LabelRows:
                 "label for each node"
             )
         return LabelRows(path, values)
+    if path.suffix.lower() == ".npz":
+        raise InputError(f"{path}: labels must be text or .npy: save the array with numpy.save")
     text = open_text(path, single_column=True)
     if has_header(text.sample[0], text.sample[1:], _names_columns):
         text = text.without_header()

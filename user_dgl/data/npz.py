@@ -65,7 +65,7 @@ def load_npz(path: Path) -> AttributedGraph:
                 f"{path}: labels of shape {labels.shape}: expected one for each of the "
                 f"{graph.num_nodes} nodes"
             )
-        labels = index_labels(labels)
+        labels = index_labels(labels, path)
     feat = None if features is None else as_features(features, path)
     if feat is not None and feat.shape[0] != graph.num_nodes:
         raise InputError(
@@ -74,15 +74,20 @@ def load_npz(path: Path) -> AttributedGraph:
     return AttributedGraph(graph, feat, labels, notes=tuple(notes))
 
 
-def load_adjacency(path: Path) -> Graph:
+def load_adjacency(path: Path) -> tuple[Graph, list[str]]:
     """The graph of an adjacency written by ``scipy.sparse.save_npz``, made symmetric.
+
+    Returns
+    -------
+    Graph, list of str
+        Notes say what was cleaned, one line each.
 
     Raises
     ------
     InputError
         As `load_npz`.
     """
-    return graph_from_matrix(load_sparse(path), path)[0]
+    return graph_from_matrix(load_sparse(path), path)
 
 
 def load_sparse(path: Path) -> sp.csr_matrix:

@@ -10,10 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import UNLABELLED, AttributedGraph, some
+from user_dgl.data.ids import repeated_row
 from user_dgl.data.matrices import as_features, graph_from_entries
 from user_dgl.data.text import read_columns
 from user_dgl.data.unpickle import load_pickle
 from user_dgl.errors import InputError
+
+_ID_LIMIT = 2**31
 
 
 def load_planetoid(folder: Path, name: str) -> AttributedGraph:
@@ -61,11 +64,16 @@ def load_planetoid(folder: Path, name: str) -> AttributedGraph:
         )
     if allx.shape[1] != tx.shape[1] or ally.shape[1] != ty.shape[1]:
         raise InputError(f"{stem}.*: allx and tx, or ally and ty, differ in columns")
-    overlap = np.flatnonzero(test_ids < num_train)
-    if len(overlap) or len(np.unique(test_ids)) < len(test_ids):
-        row = overlap[0] if len(overlap) else _first_repeat(test_ids)
+    overlap, repeat = np.flatnonzero(test_ids < num_train), repeated_row(test_ids)
+    if len(overlap) or repeat is not None:
+        row = overlap[0] if len(overlap) else repeat
         raise index_file.error(
             row, f"id {test_ids[row]} is an id of allx (0..{num_train - 1}) or given twice"
+        )
+    large = np.flatnonzero(test_ids >= _ID_LIMIT)
+    if len(large):
+        raise index_file.error(
+            large[0], f"id {test_ids[large[0]]}: expected less than {_ID_LIMIT}: get the file anew"
         )
     num_nodes = int(max(num_train, *(a.max() + 1 for a in (test_ids, ids, v) if len(a))))
     if min(ids.min(initial=0), v.min(initial=0)) < 0:
@@ -102,21 +110,28 @@ def _one_hot(path: str) -> np.ndarray:
     array = load_pickle(Path(path))
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(f"{path}: expected one-hot rows of numbers")
+    if not array.shape[1]:
+        raise InputError(f"{path}: no columns: expected one for each class; get the file anew")
     return array
 
 
 def _neighbours(path: str) -> tuple[np.ndarray, list[int], np.ndarray]:
     """Ids, the number of neighbours of each, and the neighbours one after another."""
     neighbours = load_pickle(Path(path))
+    wrong = InputError(f"{path}: expected a dict from node id to a list of ids: get the file anew")
+    if not isinstance(neighbours, dict):
+        raise wrong
     try:
         ids = np.array(list(neighbours), dtype=np.int64)
         counts = [len(neighbours[i]) for i in neighbours]
         flat = np.fromiter(chain.from_iterable(neighbours.values()), np.int64, sum(counts))
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        raise InputError(f"{path}: expected a dict from node id to a list of ids") from None
+    except (TypeError, ValueError, OverflowError):
+        raise wrong from None
+    if ids.ndim != 1:
+        raise wrong
+    largest = max(ids.max(initial=0), flat.max(initial=0))
+    if largest >= _ID_LIMIT:
+        raise InputError(
+            f"{path}: node id {largest}: expected less than {_ID_LIMIT}: get the file anew"
+        )
     return ids, counts, flat
-
-
-def _first_repeat(values: np.ndarray) -> int:
-    first = np.unique(values, return_index=True)[1]
-    return int(np.setdiff1d(np.arange(len(values)), first)[0])

@@ -121,7 +121,7 @@ class TextFile:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line number (from 1) and cells of each data row: slow, for samples and faults."""
-        rows = _rows(self.original, self.separator)
+        rows = _rows(self.path, self.original, self.separator)
         return islice(rows, 1, None) if self.header else rows
 
     def line_of(self, row: int) -> int:
@@ -318,10 +318,17 @@ def _lines(data: bytes, blanks: bytes) -> Iterator[tuple[int, str]]:
             yield number, line.decode(errors="replace").removesuffix("\n")
 
 
-def _rows(data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     # What counts as a blank line is what pandas skips: tabs are cells in a tab-separated file.
     for number, line in _lines(data, b" \n" if separator == "\t" else b" \t\n"):
-        yield number, _split(line, separator)
+        try:
+            cells = _split(line, separator)
+        except csv.Error as error:  # a cell beyond csv.field_size_limit
+            raise InputError(
+                f"{path}:{number}: cannot be split ({one_line(error)}): is a quotation mark left "
+                "open?"
+            ) from None
+        yield number, cells
 
 
 def _split(line: str, separator: str) -> list[str]:
@@ -333,11 +340,18 @@ def _split(line: str, separator: str) -> list[str]:
     return next(csv.reader([line + "\n"], delimiter=separator, skipinitialspace=True))
 
 
+def _split_or_whole(line: str, separator: str) -> list[str]:
+    try:
+        return _split(line, separator)
+    except csv.Error:  # a long row that another separator may split
+        return [line]
+
+
 def _find_separator(data: bytes, single_column: bool) -> str:
     lines = [line for _, line in islice(_lines(data, b" \t\n"), _SAMPLE_ROWS)]
     best, best_score, best_rows = "\t", (0.5, 0.0), []
     for separator in (*_SEPARATORS, " "):
-        rows = [_split(line, separator) for line in lines]
+        rows = [_split_or_whole(line, separator) for line in lines]
         widths = Counter(len(row) for row in rows if len(row) > 1)
         # Rows that it splits at all, then rows of the commonest length: one malformed row must not
         # hide the separator, or its line could not be named.

@@ -6,6 +6,7 @@ own ``dtype.__setstate__``, for one, believes flags by which numbers become poin
 """
 
 import io
+import math
 import pickle
 import re
 from collections import defaultdict
@@ -33,11 +34,8 @@ _FAULTS = (
 )
 
 
-class _NdarrayName:
-    """What ``numpy.ndarray`` stands for: only `_reconstruct` takes it, nothing can call it."""
-
-    def __new__(cls, *args):
-        raise ValueError("ndarray called directly")
+# What ``numpy.ndarray`` stands for: only `_Reconstruct` takes it. Nothing can call or change it.
+_NDARRAY = object()
 
 
 class _Dtype:
@@ -56,19 +54,31 @@ class _Dtype:
 
 
 class _Array(np.ndarray):
-    """An array whose dtype in the state is a `_Dtype`; NumPy checks the size of the data."""
+    """An array whose dtype in the state is a `_Dtype`.
+
+    NumPy checks the size of raw data, but reads as many objects as the shape says.
+    """
 
     def __setstate__(self, state):
         _, shape, dtype, fortran_order, data = state
         if not isinstance(dtype, _Dtype):
             raise ValueError("array without dtype")
+        if dtype.dtype.hasobject:
+            size = math.prod(shape) if all(type(n) is int and n >= 0 for n in shape) else -1
+            if type(data) is not list or len(data) != size:
+                raise ValueError(f"array of shape {shape}: not a list of as many objects")
         super().__setstate__((1, shape, dtype.dtype, fortran_order, data))
 
 
-def _reconstruct(kind, shape, code):
-    if kind is not _NdarrayName:
-        raise ValueError("array of another class")
-    return np.ndarray.__new__(_Array, (0,), "b")
+class _Reconstruct:
+    """A function without attributes, so that no pickle can set them."""
+
+    __slots__ = ()
+
+    def __call__(self, kind, shape, code):
+        if kind is not _NDARRAY:
+            raise ValueError("array of another class")
+        return np.ndarray.__new__(_Array, (0,), "b")
 
 
 class _Csr:
@@ -78,8 +88,9 @@ class _Csr:
         self.parts = dict(state)
 
 
+_reconstruct = _Reconstruct()
 _ALLOWED = {
-    ("numpy", "ndarray"): _NdarrayName,
+    ("numpy", "ndarray"): _NDARRAY,
     ("numpy", "dtype"): _Dtype,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,

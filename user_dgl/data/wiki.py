@@ -6,8 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import AttributedGraph, index_labels
+from user_dgl.data.ids import repeated_row
 from user_dgl.data.matrices import as_features, graph_from_entries
 from user_dgl.data.text import TextFile, read_columns
+
+_MAX_WORDS = 2**24
 
 
 def load_wiki(folder: Path) -> AttributedGraph:
@@ -46,11 +49,13 @@ def load_wiki(folder: Path) -> AttributedGraph:
         words_path = folder / "tfidf.txt.gz"
     words_file, (rows, columns, values) = read_columns(words_path, (np.int64, np.int64, np.float64))
     _check_ids(words_file, rows, len(nodes), "node")
-    _check_ids(words_file, columns, np.iinfo(np.int32).max, "word")
-    keys = rows * (columns.max() + 1) + columns
-    first = np.unique(keys, return_index=True)[1]
-    if len(first) < len(keys):
-        row = np.setdiff1d(np.arange(len(keys)), first)[0]
+    _check_ids(words_file, columns, _MAX_WORDS, "word")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        words_file.check_rows()  # a row cut short reads as NaN: then say so
+        raise words_file.error(bad[0], f"value {values[bad[0]]:g}: expected a finite number")
+    row = repeated_row(rows * (columns.max() + 1) + columns)
+    if row is not None:
         raise words_file.error(row, f"node {rows[row]}, word {columns[row]} given twice: keep one")
     feat = sp.csr_matrix((values, (rows, columns)), shape=(len(nodes), int(columns.max()) + 1))
     return AttributedGraph(

@@ -20,12 +20,15 @@ class Perturbed:
         Whether the clean graph lacks the pair. For scores, never for training.
     num_added, num_removed : int
         Pairs that only the noisy, or only the clean graph has.
+    notes : tuple of str
+        What was cleaned while reading a stored graph, one line each.
     """
 
     graph: Graph
     added: torch.Tensor
     num_added: int
     num_removed: int
+    notes: tuple[str, ...] = ()
 
 
 def compare(clean: Graph, noisy: Graph) -> Perturbed:

@@ -1,5 +1,6 @@
 """A noisy graph from a file, such as an attacked adjacency."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from user_dgl.data.npz import load_adjacency
@@ -23,11 +24,11 @@ def stored_graph(graph: Graph, path: Path) -> Perturbed:
     InputError
         File missing or damaged, or of another number of nodes.
     """
-    noisy = load_adjacency(path)
+    noisy, notes = load_adjacency(path)
     if noisy.num_nodes != graph.num_nodes:
         raise InputError(
             f"{path}: {noisy.num_nodes} nodes, the clean graph has {graph.num_nodes}: attacked "
             "graphs are often stored for the largest component only, see data.largest_component="
             "true"
         )
-    return compare(graph, noisy)
+    return replace(compare(graph, noisy), notes=tuple(f"{path.name}: {n}" for n in notes))
