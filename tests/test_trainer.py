@@ -58,6 +58,20 @@ def test_global_random_state_is_left_alone(data):
     assert torch.rand(1) == expected
 
 
+@pytest.mark.parametrize(("bound", "expected"), [(2**25, 1), (0, 2)])
+def test_small_graphs_train_on_one_thread(data, monkeypatch, bound, expected):
+    monkeypatch.setattr("user_dgl.trainer._SINGLE_THREAD_BELOW", bound)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        seen = set()
+        _trainer(data, record=lambda row: seen.add(torch.get_num_threads())).fit()
+        assert seen == {expected}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_loss_falls_and_weights_learn(data):
     rows = []
     fit = _trainer(

@@ -6,7 +6,8 @@ Labels do not come here: a `Trainer` gets a graph and features. Restarts are cho
 import hashlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,9 @@ from user_dgl.model import USER, State
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import prior_of
 from user_dgl.structure import LearnedAdjacency
+
+# Multiply-adds of a product with the features and the graph.
+_SINGLE_THREAD_BELOW = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +146,7 @@ class Trainer:
             A term is NaN or infinite; nothing was updated with it.
         """
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), self._threads():
             if checkpoint is not None:
                 self._restore(checkpoint)
             for restart in range(self._progress.restart, self.config.train.restarts):
@@ -154,6 +158,22 @@ class Trainer:
             return self._result()
 
     # -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """One thread while training a small graph, as many as torch has for a larger one.
+
+        Small products gain little from a second thread and lose much where cores are shared; and
+        a small graph then gives the same result whatever the number of cores.
+        """
+        entries = self.feat.nnz + 2 * self.graph.num_edges
+        small = entries * max(self.config.model.hidden_feats) < _SINGLE_THREAD_BELOW
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if small else threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
 
     def _start(self, restart: int) -> None:
         progress = self._progress
