@@ -291,41 +291,6 @@ def test_to_scipy_shares_no_memory():
         assert graph.indptr.tolist() == [0, 1, 3, 5, 6]
 
 
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_array, np.array])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])
-def test_from_scipy(kind, dtype):
-    adjacency = _dense(*_random_entries(12))
-    assert adjacency.any()
-    graph, cleaning = Graph.from_scipy(kind(adjacency.astype(dtype)))
-    _check_against_dense(graph, adjacency)
-    assert cleaning == Cleaning(0, graph.num_edges)
-    again, _ = Graph.from_scipy(graph.to_scipy())
-    _same(graph, again)
-
-
-def test_from_scipy_one_direction_loops_and_weights():
-    upper = np.array([[5.0, -2.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 1.0]])
-    graph, cleaning = Graph.from_scipy(sp.csr_matrix(upper))
-    assert graph.keys.tolist() == [1, 2]
-    assert cleaning == Cleaning(self_loops=2, repeated=0)
-
-
-def test_from_scipy_leaves_out_stored_zeros():
-    matrix = sp.csr_matrix(([1.0, 0.0, 0.0, 3.0], ([0, 0, 1, 2], [1, 2, 1, 1])), shape=(3, 3))
-    assert matrix.nnz == 4
-    graph, cleaning = Graph.from_scipy(matrix)
-    assert graph.keys.tolist() == [1, 5]
-    assert cleaning == Cleaning(0, 0)
-    assert matrix.nnz == 4
-    assert matrix.data.tolist() == [1.0, 0.0, 0.0, 3.0]
-
-
-def test_from_scipy_is_square():
-    for matrix in (sp.csr_matrix((3, 4)), np.zeros((2, 1)), np.zeros(3)):
-        with pytest.raises(InputError, match="expected a square matrix, got shape"):
-            Graph.from_scipy(matrix)
-
-
 # ----------------------------------------------------------------------------------------- device
 
 

@@ -38,7 +38,7 @@ def test_occupied_folder_is_refused_and_left_alone(tmp_path):
 
 def test_overwrite_removes_the_old_run_and_nothing_else(tmp_path):
     (tmp_path / "config.yaml").write_text("model: {num_clusters: 2}")
-    with pytest.raises(InputError, match="not empty"):  # a config of the user's, not a run
+    with pytest.raises(InputError, match="no run to overwrite"):  # a config of the user's
         _open(tmp_path, "overwrite=true")
     (tmp_path / "config.yaml").unlink()
     run, _ = _open(tmp_path)

@@ -49,7 +49,10 @@ class FeatureMatrix:
         self._dense = self._sparse = self._transposed = None
         if feat.nnz > _DENSE_ABOVE * num_nodes * num_feats:
             # Centred: sums of features far from 0 would lose the digits that tell nodes apart.
-            self._dense = tensor(feat.toarray() - mean)
+            # No larger than a few times the features as given: most of them are not 0.
+            dense = feat.toarray()
+            dense -= mean
+            self._dense = tensor(dense)
         else:
             self._sparse = _as_torch(feat, dtype, device)
             self._transposed = _as_torch(feat.T.tocsr(), dtype, device)

@@ -107,15 +107,6 @@ class Graph:
             num_nodes, torch.from_numpy(src.astype(width)), torch.from_numpy(dst.astype(width))
         )
 
-    @classmethod
-    def from_scipy(cls, adjacency) -> tuple["Graph", Cleaning]:
-        """Graph of the non-zero entries of a square sparse matrix, made symmetric."""
-        if len(adjacency.shape) != 2 or adjacency.shape[0] != adjacency.shape[1]:
-            raise InputError(f"adjacency: expected a square matrix, got shape {adjacency.shape}")
-        matrix = sp.coo_matrix(adjacency)
-        stored = matrix.data != 0
-        return cls.from_edges(adjacency.shape[0], matrix.row[stored], matrix.col[stored])
-
     @property
     def num_edges(self) -> int:
         """E, undirected."""

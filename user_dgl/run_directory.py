@@ -84,6 +84,10 @@ class RunDirectory:
             elif occupied and config.overwrite and run._holds_run():
                 for file in run._files:
                     file.unlink(missing_ok=True)
+            elif occupied and config.overwrite:
+                raise InputError(
+                    f"{path}: not empty, and holds no run to overwrite: choose another"
+                )
             elif occupied:
                 raise InputError(
                     f"{path}: not empty; set output_dir to another folder, overwrite=true to "
@@ -111,7 +115,7 @@ class RunDirectory:
         file = self.path / self.config_file
         if not file.exists():
             raise InputError(f"{self.path}: not empty, and holds no run to go on with")
-        before, now = _flat(to_plain(load_config(file))), _flat(to_plain(config))
+        before, now = _flat(to_plain(self.read_config())), _flat(to_plain(config))
         changed = [k for k in now if before.get(k) != now[k] and k not in _FREE]
         if changed:
             shown = ", ".join(f"{k} was {before.get(k)}, is {now[k]}" for k in changed[:3])

@@ -135,6 +135,7 @@ class Trainer:
         candidates = config.structure.candidates
         if config.structure.learnable and candidates.feature_knn:
             self._static_candidates = [feature_knn(feat, candidates.feature_knn)]
+        self._feat_digest = _digest(feat)
         self._progress = _Progress()
 
     def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
@@ -398,7 +399,7 @@ class Trainer:
         self.save(
             {
                 "progress": vars(self._progress),
-                "features": _digest(self.feat),
+                "features": self._feat_digest,
                 "structure": self._structure_state(),
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
@@ -413,7 +414,7 @@ class Trainer:
     def _restore(self, state: dict[str, Any]) -> None:
         try:
             self._progress = _Progress(**state["progress"])
-            same_features = state["features"] == _digest(self.feat)
+            same_features = state["features"] == self._feat_digest
         except (KeyError, TypeError):
             raise InputError("the checkpoint is not one of this version of user_dgl") from None
         if not same_features:
