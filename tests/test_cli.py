@@ -30,6 +30,7 @@ RESULT_KEYS = {
     "num_clusters", "num_clusters_found", "num_labelled_nodes", "metrics", "scores", "floors",
     "noise", "structure", "loss", "restart_losses", "epochs", "stages", "seconds_total",
     "seconds_per_epoch", "peak_memory_mb", "engine", "world_size", "seed", "versions", "notes",
+    "assignments",
     "warnings",
 }  # fmt: skip
 
@@ -75,10 +76,14 @@ def test_result_json(run_dir):
     assert set(result["scores"]) == {"npsi", "modularity", "conductance", "davies_bouldin"}
     assert set(result["floors"]) == {"features_kmeans", "smooth_kmeans"}
     assert set(result["noise"]) == {
-        "kind", "rate", "seed", "edges_added", "edges_removed", "estimated_share", "weight_auc",
+        "kind", "rate", "seed", "edges_added", "edges_removed", "true_share",
+        "estimated_share", "weight_auc", "weight_ap",
     }  # fmt: skip
     assert result["noise"]["edges_added"] > 0
     assert 0 <= result["noise"]["weight_auc"] <= 100
+    assert 0 <= result["noise"]["weight_ap"] <= 100
+    share = result["noise"]["edges_added"] / result["num_observed_edges"]
+    assert result["noise"]["true_share"] == share
     loss = dict(result["loss"])
     assert loss.pop("total") == pytest.approx(sum(loss.values()))
     assert result["peak_memory_mb"] > 50
@@ -121,7 +126,8 @@ def test_evaluate_repeats_the_scores(run_dir, capsys):
     result = json.loads((run_dir / "result.json").read_text())
     for key in ("metrics", "scores", "num_labelled_nodes", "num_clusters_found"):
         assert report[key] == result[key]
-    assert report["weight_auc"] == pytest.approx(result["noise"]["weight_auc"])
+    for key in ("weight_auc", "weight_ap"):
+        assert report[key] == pytest.approx(result["noise"][key])
 
 
 def test_evaluate_with_other_labels(run_dir, tmp_path, capsys):
@@ -247,6 +253,8 @@ def test_inert_settings_are_said(tmp_path, capsys):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert any("data.noise.rate" in line for line in result["warnings"])
     assert result["noise"]["weight_auc"] is None
+    assert result["noise"]["weight_ap"] is None
+    assert result["noise"]["true_share"] == 0
     assert (result["noise"]["rate"], result["noise"]["seed"]) == (0, None)
 
 

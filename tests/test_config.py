@@ -356,7 +356,7 @@ def test_file_that_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "key", "suggestion"),
     [
-        ("seed: 1\nlr: 0.1\n", 2, "lr", "structure.critic.lr or train.lr"),
+        ("seed: 1\nlr: 0.1\n", 2, "lr", "train.lr"),
         ("restarts: 3\n", 1, "restarts", "train.restarts"),
         ("sead: 1\n", 1, "sead", "seed"),
         ("\ntrian:\n  lr: 1\n", 2, "trian", "train"),
@@ -369,7 +369,7 @@ def test_file_that_cannot_be_read(tmp_path):
             "train: {hiden_feats: 1}\n",
             1,
             "train.hiden_feats",
-            "structure.critic.hidden_feats or model.hidden_feats",
+            "model.hidden_feats",
         ),
         ("noise_rate: 1\n", 1, "noise_rate", "data.noise.rate"),
         ("Seed: 1\n", 1, "Seed", "seed"),
@@ -554,7 +554,7 @@ OUT_OF_RANGE = [
     ("train.epochs", "0", "at least 1"),
     ("train.lr", "0", "above 0"),
     ("train.lr", "-1e-3", "above 0"),
-    ("train.structure_lr", "0.0", "above 0"),
+    ("train.structure_lr", "-0.1", "at least 0"),
     ("train.plateau_factor", "0", "above 0"),
     ("train.plateau_factor", "1.1", "at most 1"),
     ("train.plateau_patience", "-1", "at least 0"),
@@ -715,7 +715,7 @@ def test_checks_across_fields_see_the_overrides(refused, write):
         (lambda: ModelConfig(hidden_feats=(8, 1.5)), "^hidden_feats: expected a whole number"),
         (lambda: ModelConfig(hidden_feats=(8, True)), "^hidden_feats: expected a whole number"),
         (lambda: ModelConfig(dropout=1), "^dropout: expected below 1"),
-        (lambda: FeaturesConfig(tf_idf=1), "^tf_idf: expected true or false, got 1"),
+        (lambda: FeaturesConfig(max_abs_scale=1), "^max_abs_scale: expected true or false, got 1"),
         (lambda: DataConfig(name=3), "^name: expected text or null, got 3"),
         (lambda: DataConfig(name="a\0b"), "^name: holds a NUL character$"),
         (lambda: NoiseConfig(seed="None"), "^seed: None is text in YAML: write null$"),
@@ -850,7 +850,7 @@ def test_round_trip_of_everything_else(tmp_path):
         overwrite=True,
         device="cuda",
         data=DataConfig(synthetic=SyntheticConfig(seed=2**70), noise=NoiseConfig(seed=0)),
-        features=FeaturesConfig(tf_idf=True, row_norm="l2"),
+        features=FeaturesConfig(weighting="tf_idf", row_norm="l2"),
         structure=StructureConfig(
             learnable=False, candidates=CandidatesConfig(same_cluster=3, refresh_every=2)
         ),

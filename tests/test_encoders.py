@@ -7,11 +7,13 @@ from graphs import GRAPHS, dense, random_graph
 
 from user_dgl.candidates import merge_candidates
 from user_dgl.config import ModelConfig
-from user_dgl.encoders import GAE, GCN, Propagation
+from user_dgl.dropout import dropout
+from user_dgl.encoders import GAE, GCN
 from user_dgl.encoders.gcn import InputBatchNormLinear
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.model import USER
 from user_dgl.ops import ENGINES
+from user_dgl.propagation import Propagation
 from user_dgl.structure import LearnedAdjacency
 
 
@@ -87,21 +89,21 @@ def test_gae_equals_the_dense_layers():
     torch.testing.assert_close(encoder(Propagation.of(graph, weight, "csr"), features), expected)
 
 
-def _model(mix=0.5, head="graph_conv", **settings):
+def _model(mix=0.5, head="graph_conv", replicas=1, shared=True, **settings):
     graph = random_graph()
     pairs, observed = merge_candidates(
         graph, [(torch.arange(5).numpy(), torch.arange(9, 14).numpy())]
     )
-    weight = torch.rand(pairs.num_edges, dtype=torch.float64) + 0.5
+    weight = torch.rand(1 if shared else replicas, pairs.num_edges, dtype=torch.float64) + 0.5
     structure = LearnedAdjacency(pairs, observed, weight)
     config = ModelConfig(num_clusters=3, hidden_feats=(6,), observed_mix=mix, head=head, **settings)
-    return graph, USER(structure, 9, config, "csr").double()
+    return graph, USER(structure, 9, config, "csr", replicas).double()
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
 def test_mixture_equals_the_authors_dense_form(mix):
     graph, model = _model(mix)
-    weight = model.structure()
+    (weight,) = model.structure()
     pairs = model.structure.graph
 
     def without_diagonal(a):
@@ -121,11 +123,12 @@ def test_assignment_and_embedding(head):
     model.eval()
     features, _ = _features()
     state = model(features)
-    embedding = model.embedding(state)
-    torch.testing.assert_close(state.assignment, torch.softmax(model.head(embedding), 1))
+    (embedding,) = model.embeddings(state)
+    expected = torch.softmax(model.heads[0](embedding), 1)
+    torch.testing.assert_close(state.assignment[:, 0], expected)
     assert embedding.shape == (20, 6)
     if head == "linear":
-        assert embedding is state.hidden
+        assert embedding is state.hidden[0]
 
 
 def test_dropout_acts_in_training_only():
@@ -141,8 +144,8 @@ def test_dropout_before_the_head():
     _, model = _model(dropout=0.999999, logit_dropout=0.0)
     features, _ = _features()
     model.train()
-    expected = torch.softmax(model.head.bias, 0).expand(20, 3)
-    torch.testing.assert_close(model(features).assignment, expected)
+    expected = torch.softmax(model.heads[0].bias, 0).expand(20, 3)
+    torch.testing.assert_close(model(features).assignment[:, 0], expected)
 
 
 def test_dropout_on_the_logits_leaves_the_clusters_to_the_logits():
@@ -152,7 +155,7 @@ def test_dropout_on_the_logits_leaves_the_clusters_to_the_logits():
     state = model(features)
     torch.testing.assert_close(state.assignment, torch.full_like(state.assignment, 1 / 3))
     model.eval()
-    assert torch.equal(state.clusters, model(features).assignment.argmax(1))
+    assert torch.equal(state.clusters, model(features).assignment.argmax(2))
     assert len(state.clusters.unique()) > 1
 
 
@@ -165,6 +168,75 @@ def test_dropout_between_layers(encoder):
     assert (hidden == 0).all()  # nothing reaches the second layer
     encoder.eval()
     assert (encoder(Propagation.of(graph, weight, "csr"), features) != 0).any()
+
+
+@pytest.mark.parametrize("encoder", ["gcn", "gae"])
+@pytest.mark.parametrize("head", ["graph_conv", "linear"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_replicas_are_models_of_their_own(encoder, head, shared):
+    """Values and gradients of three replicas equal those of three single models."""
+    _, model = _model(0.5, head, 3, shared, encoder=encoder)
+    features, _ = _features()
+    model.eval()
+    state = model(features)
+    pull, gradients = torch.randn(3, 20, 3, dtype=torch.float64), []
+    (state.assignment * pull.transpose(0, 1)).sum().backward()
+    for one in range(3):
+        _, single = _model(0.5, head, encoder=encoder)
+        single.eval()
+        theta = model.structure.theta[0 if shared else one]
+        own = {"structure.theta": theta[None], "structure.observed": model.structure.observed}
+        for part in ("encoders", "heads"):
+            for name, value in getattr(model, part)[one].state_dict().items():
+                own[f"{part}.0.{name}"] = value
+        single.load_state_dict(own)
+        expected = single(features)
+        torch.testing.assert_close(state.assignment[:, one], expected.assignment[:, 0])
+        assert torch.equal(state.clusters[:, one], expected.clusters[:, 0])
+        embedding = single.embeddings(expected)[0]
+        torch.testing.assert_close(model.embeddings(state)[one], embedding)
+        (expected.assignment[:, 0] * pull[one]).sum().backward()
+        for mine, theirs in zip(
+            model.encoders[one].parameters(), single.encoders[0].parameters(), strict=True
+        ):
+            torch.testing.assert_close(mine.grad, theirs.grad)
+        gradients.append(single.structure.theta.grad)
+    gradients = torch.cat(gradients)  # (R, P)
+    expected = gradients.sum(0, keepdim=True) if shared else gradients
+    torch.testing.assert_close(model.structure.theta.grad, expected)
+
+
+def test_replicas_start_apart_and_the_first_as_a_single_model_would():
+    torch.manual_seed(0)
+    _, single = _model()
+    torch.manual_seed(0)
+    _, several = _model(replicas=3)
+    weights = [encoder.first.linear.weight for encoder in several.encoders]
+    biases = [head.bias for head in several.heads]
+    assert torch.equal(weights[0], single.encoders[0].first.linear.weight)
+    assert torch.equal(biases[0], single.heads[0].bias)
+    for drawn in (weights, biases):
+        assert not any(torch.equal(drawn[i], drawn[i - 1]) for i in range(3))
+        spread = torch.stack(drawn).abs().amax(tuple(range(1, drawn[0].dim() + 1)))
+        assert spread.min() > 0.5 * spread.max()  # one distribution
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.3])
+@pytest.mark.parametrize("shape", [(7, 5), (3000, 20)])
+def test_dropout_keeps_the_share_and_the_mean(rate, shape):
+    x = torch.ones(shape, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(0)
+    found = dropout(x, rate, training=True)
+    kept = found != 0
+    torch.testing.assert_close(found[kept], torch.full_like(found[kept], 1 / (1 - rate)))
+    if shape[0] == 3000:
+        assert abs(kept.double().mean() - (1 - rate)) < 0.01
+        halves = kept.view(2, -1)
+        assert (halves[0] == halves[1]).double().mean() < 0.9  # not one block repeated
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert torch.equal(gradient, found.detach())
+    assert dropout(x, rate, training=False) is x
+    assert dropout(x, 0.0, training=True) is x
 
 
 def test_every_parameter_gets_a_gradient():

@@ -46,12 +46,12 @@ def test_nothing_is_the_default(feat):
 @pytest.mark.parametrize(
     ("settings", "oracle"),
     [
-        ({"tf_idf": True}, dense_tf_idf),
+        ({"weighting": "tf_idf"}, dense_tf_idf),
         ({"max_abs_scale": True}, dense_max_abs),
         ({"row_norm": "l1"}, lambda dense: dense_row_norm(dense, 1)),
         ({"row_norm": "l2"}, lambda dense: dense_row_norm(dense, 2)),
         (
-            {"tf_idf": True, "max_abs_scale": True, "row_norm": "l2"},
+            {"weighting": "tf_idf", "max_abs_scale": True, "row_norm": "l2"},
             lambda dense: dense_row_norm(dense_max_abs(dense_tf_idf(dense)), 2),
         ),
     ],
@@ -73,19 +73,19 @@ def test_equals_dense_formula(feat, settings, oracle):
 def test_stored_zeros_and_repeats_do_not_count_as_documents():
     # Column 0: rows 0 (given as 1 + 1) and 1 (a stored zero), so one document of three.
     entries = ([1.0, 1.0, 0.0], ([0, 0, 1], [0, 0, 0]))
-    prepared = prepare_features(sp.coo_matrix(entries, shape=(3, 2)), FeaturesConfig(tf_idf=True))
+    prepared = prepare_features(sp.coo_matrix(entries, shape=(3, 2)), FeaturesConfig(weighting="tf_idf"))
     assert prepared[0, 0] == pytest.approx(2 * np.log(3))
     assert prepared.nnz == 1
 
 
 def test_column_in_every_row_vanishes_and_is_not_stored(feat):
     full = sp.csr_matrix(np.ones((4, 1)))
-    assert prepare_features(full, FeaturesConfig(tf_idf=True)).nnz == 0
+    assert prepare_features(full, FeaturesConfig(weighting="tf_idf")).nnz == 0
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 0), (0, 3)])
 def test_all_zero_features(shape):
-    config = FeaturesConfig(tf_idf=True, max_abs_scale=True, row_norm="l2")
+    config = FeaturesConfig(weighting="tf_idf", max_abs_scale=True, row_norm="l2")
     prepared = prepare_features(sp.csr_matrix(shape), config)
     assert prepared.shape == shape
     assert prepared.nnz == 0
@@ -97,7 +97,7 @@ def test_never_dense():
     rows = np.arange(num_rows)
     columns = rows * 7919 % num_columns
     feat = sp.csr_matrix((np.ones(num_rows), (rows, columns)), shape=(num_rows, num_columns))
-    config = FeaturesConfig(tf_idf=True, max_abs_scale=True, row_norm="l1")
+    config = FeaturesConfig(weighting="tf_idf", max_abs_scale=True, row_norm="l1")
     prepared = prepare_features(feat, config)
     assert prepared.nnz == num_rows
 
@@ -139,3 +139,29 @@ def test_svd_of_zeros_is_zero():
 def test_svd_refuses_what_has_none(shape, num_components):
     with pytest.raises(InputError, match="SVD"):
         truncated_svd(sp.csr_matrix(shape), num_components, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "takes_log", "takes_idf"),
+    [
+        ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 0.0, 0.0]], True, True),
+        ([[3.0, 1.0, 0.0], [2.0, 0.0, 7.0], [1.0, 0.0, 0.0]], True, True),
+        ([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]], True, True),
+        ([[0.3, 0.5, 0.0], [0.5, 0.0, 0.7], [1.0, 0.0, 0.0]], True, False),
+        ([[-0.3, 0.5, 0.0], [0.5, 0.0, 0.7], [1.0, 0.0, 0.0]], False, False),
+    ],
+    ids=["binary", "counts", "scaled binary", "weights", "signed"],
+)
+def test_auto_weighting_looks_at_the_values(values, takes_log, takes_idf):
+    expected = np.array(values)
+    if takes_log:
+        expected = np.log1p(expected)
+    if takes_idf:
+        expected = dense_tf_idf(expected)
+    prepared = prepare_features(sp.csr_matrix(values), FeaturesConfig(weighting="auto"))
+    np.testing.assert_allclose(prepared.toarray(), expected, rtol=1e-5)
+
+
+def test_log_weighting_refuses_negative_values():
+    with pytest.raises(InputError, match="negative"):
+        prepare_features(sp.csr_matrix([[-1.0, 2.0]]), FeaturesConfig(weighting="log"))

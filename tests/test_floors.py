@@ -7,7 +7,7 @@ import torch
 from graphs import GRAPHS, cliques, dense, empty_graph
 
 import user_dgl.floors as module
-from user_dgl.floors import features_kmeans, floors, kmeans, smooth_kmeans
+from user_dgl.floors import features_kmeans, floors, smooth_kmeans
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics
 
@@ -17,13 +17,6 @@ def _no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-def blobs(num_points=90, num_blobs=3, spread=0.1, seed=0):
-    rng = np.random.default_rng(seed)
-    blob = np.arange(num_points) % num_blobs
-    points = 5 * np.eye(num_blobs)[blob] + spread * rng.normal(size=(num_points, num_blobs))
-    return points.astype(np.float32), blob
 
 
 def words(blob, shared=0.0, num_words=40, seed=0):
@@ -37,69 +30,6 @@ def words(blob, shared=0.0, num_words=40, seed=0):
     feat = sp.csr_matrix((np.ones(6 * len(blob)), (rows, columns.ravel())), dtype=np.float32)
     feat.data[:] = 1
     return feat
-
-
-def sum_of_squares(points, clusters):
-    parts = [points[clusters == k] for k in np.unique(clusters)]
-    return sum(((part - part.mean(0)) ** 2).sum() for part in parts)
-
-
-def test_kmeans_finds_blobs():
-    points, blob = blobs()
-    clusters = kmeans(points, 3, seed=0)
-    assert clusters.dtype == np.int64
-    assert clusters.shape == (90,)
-    assert clustering_metrics(blob, clusters)["acc"] == 100
-
-
-def test_kmeans_keeps_the_best_start():
-    points = np.random.default_rng(0).normal(size=(150, 2)).astype(np.float32)
-    single = [sum_of_squares(points, kmeans(points, 12, seed, num_starts=1)) for seed in range(10)]
-    best = sum_of_squares(points, kmeans(points, 12, seed=0))
-    assert best <= min(single) * 1.001
-    assert max(single) > 1.01 * best, "every start finds the same: the test shows nothing"
-
-
-@pytest.mark.parametrize("limit", [10**6, 50], ids=["full", "mini-batch"])
-def test_kmeans_is_deterministic(monkeypatch, limit):
-    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", limit)
-    points = np.random.default_rng(0).normal(size=(600, 8)).astype(np.float32)
-    np.testing.assert_array_equal(kmeans(points, 9, seed=4), kmeans(points, 9, seed=4))
-
-
-@pytest.mark.parametrize("limit", [10**6, 1], ids=["full", "mini-batch"])
-@pytest.mark.parametrize(
-    "points",
-    [np.ones((6, 2)), np.zeros((2, 3)), np.eye(4)[[0, 0, 1, 1, 2, 2, 2]]],
-    ids=["all equal", "fewer points", "fewer distinct points"],
-)
-def test_kmeans_of_too_few_distinct_points(monkeypatch, limit, points):
-    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", limit)
-    clusters = kmeans(points.astype(np.float32), 5, seed=0)
-    assert len(clusters) == len(points)
-    assert clusters.min() >= 0
-    assert clusters.max() < 5
-    _, distinct = np.unique(points, axis=0, return_inverse=True)
-    # Mini-batch k-means may split equal points; neither may join distinct ones here.
-    if limit > 1:
-        assert clustering_metrics(distinct.ravel(), clusters)["acc"] == 100
-
-
-def test_mini_batch_beyond_the_limit(monkeypatch):
-    points, blob = blobs(num_points=3000)
-    used = []
-
-    class Recorded(module.MiniBatchKMeans):
-        def fit_predict(self, points):
-            used.append(len(points))
-            return super().fit_predict(points)
-
-    monkeypatch.setattr(module, "MiniBatchKMeans", Recorded)
-    kmeans(points, 3, seed=0, num_starts=2)
-    assert used == []
-    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", 2999)
-    assert clustering_metrics(blob, kmeans(points, 3, seed=0, num_starts=2))["acc"] == 100
-    assert used == [3000]
 
 
 @pytest.mark.parametrize("name", list(GRAPHS))

@@ -1,5 +1,6 @@
 """Loss terms against dense oracles, their bounds and their gradients."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -180,7 +181,7 @@ def test_reconstruction_is_unbiased(graph):
     adjacency = dense(graph, torch.ones(graph.num_edges).double())
     expected = ((torch.sigmoid(hidden @ hidden.t()) - adjacency) ** 2).sum()
     generator = torch.Generator().manual_seed(1)
-    draws = [reconstruction_loss(graph, hidden, 60, generator, "csr") for _ in range(2000)]
+    draws = [reconstruction_loss(graph, [hidden], 60, generator, "csr") for _ in range(2000)]
     assert torch.stack(draws).mean() == pytest.approx(expected.item(), rel=0.01)
     assert torch.stack(draws).std() > 0
 
@@ -193,13 +194,15 @@ def test_reconstruction_gradient_is_unbiased():
     exact = ((torch.sigmoid(hidden @ hidden.t()) - adjacency) ** 2).sum()
     (wanted,) = torch.autograd.grad(exact, hidden)
     generator = torch.Generator().manual_seed(1)
-    mean = sum(reconstruction_loss(graph, hidden, 500, generator, "csr") for _ in range(400)) / 400
+    mean = (
+        sum(reconstruction_loss(graph, [hidden], 500, generator, "csr") for _ in range(400)) / 400
+    )
     (found,) = torch.autograd.grad(mean, hidden)
     torch.testing.assert_close(found, wanted, atol=0.02 * wanted.abs().max().item(), rtol=0)
 
 
 def test_reconstruction_of_one_node():
-    value = reconstruction_loss(empty_graph(1), torch.zeros(1, 2), 5, None, "csr")
+    value = reconstruction_loss(empty_graph(1), [torch.zeros(1, 2)], 5, None, "csr")
     assert value.item() == 0.25
 
 
@@ -214,7 +217,76 @@ def _state(graph, learnable=True):
     weight = torch.rand(pairs.num_edges, dtype=torch.float64, requires_grad=True)
     hidden = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
     assignment = _assignment(graph.num_nodes)
-    return State(pairs, weight, observed, learnable, hidden, None, None, assignment)
+    return State(
+        graph=pairs,
+        weights=(weight,),
+        observed=observed,
+        learnable=learnable,
+        hidden=(hidden,),
+        propagations=(),
+        logits=assignment.log()[:, None],
+        clusters=assignment.argmax(1, keepdim=True),
+        assignment=assignment[:, None],
+    )
+
+
+def _several(graph, num_replicas, shared=True):
+    """Replicas on one A' or on their own, and the same one by one."""
+    first = _state(graph)
+    singles = []
+    for seed in range(num_replicas):
+        weight = first.weights[0] if shared else torch.rand_like(first.weights[0])
+        singles.append(
+            dataclasses.replace(
+                first,
+                weights=(weight,),
+                hidden=(torch.randn(graph.num_nodes, 3, dtype=torch.float64),),
+                assignment=_assignment(graph.num_nodes, seed=seed)[:, None],
+            )
+        )
+    together = dataclasses.replace(
+        first,
+        weights=first.weights if shared else tuple(one.weights[0] for one in singles),
+        hidden=tuple(one.hidden[0] for one in singles),
+        assignment=torch.cat([one.assignment for one in singles], 1),
+    )
+    return together, singles
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("forms", [("textbook", "mean_square"), ("soft_features", "frobenius")])
+def test_terms_of_replicas_are_those_of_each(shared, forms):
+    graph, (features, _) = random_graph(), _features()
+    together, singles = _several(graph, 3, shared)
+    config = LossConfig(
+        davies_bouldin_weight=0.5,
+        davies_bouldin_form=forms[0],
+        observed_edge_weight=0.25,
+        observed_edge_form=forms[1],
+        reconstruction_weight=0.125,
+    )
+    loss = USERLoss(config, graph, features, "csr", torch.rand(graph.num_edges).double())
+    terms = loss(together, torch.Generator().manual_seed(0))
+    assert len(terms) == 5
+    for place, single in enumerate(singles):
+        expected = loss(single, torch.Generator().manual_seed(0))
+        for name, term in terms.items():
+            assert term.shape == (3,)
+            torch.testing.assert_close(term[place], expected[name][0])
+
+
+def test_a_shared_graph_is_tied_once_a_replica():
+    """So that the tie weighs the same against the other terms however many replicas there are."""
+    graph, (features, _) = random_graph(), _features()
+    config = LossConfig(npsi_weight=0.0, observed_edge_weight=1.0)
+    loss = USERLoss(config, graph, features, "csr")
+    together, singles = _several(graph, 4)
+    weight = together.weights[0]
+    gradients = [
+        torch.autograd.grad(loss(state)["observed_edges"].sum(), weight)[0]
+        for state in (together, singles[0])
+    ]
+    torch.testing.assert_close(gradients[0], 4 * gradients[1])
 
 
 def test_terms_are_named_and_weighted():
@@ -229,21 +301,22 @@ def test_terms_are_named_and_weighted():
     prior = torch.rand(graph.num_edges, dtype=torch.float64)
     loss = USERLoss(config, graph, features, "csr", prior)
     terms = loss(state, torch.Generator().manual_seed(0))
-    learned = npsi(partition_sums(state.graph, state.weight, state.assignment, "csr"))
+    assignment, (weight,) = state.assignment[:, 0], state.weights
+    learned = npsi(partition_sums(state.graph, weight, assignment, "csr"))
     ones = torch.ones(graph.num_edges, dtype=torch.float64)
-    observed = npsi(partition_sums(graph, ones, state.assignment, "csr"))
+    observed = npsi(partition_sums(graph, ones, assignment, "csr"))
     samples, generator = 5 * graph.num_nodes, torch.Generator().manual_seed(0)
     expected = {
         "npsi": 2 * learned,
         "npsi_observed": 2 * observed,
-        "davies_bouldin": 0.5 * _index(features, state.assignment, "textbook"),
-        "observed_edges": 0.25 * (state.weight[state.observed] - prior).square().mean(),
+        "davies_bouldin": 0.5 * _index(features, assignment, "textbook"),
+        "observed_edges": 0.25 * (weight[state.observed] - prior).square().mean(),
         "reconstruction": 0.125
-        * reconstruction_loss(graph, state.hidden, samples, generator, "csr"),
+        * reconstruction_loss(graph, state.hidden, samples, generator, "csr")[0],
     }
     assert set(terms) == set(expected)
     for name, term in terms.items():
-        torch.testing.assert_close(term, expected[name])
+        torch.testing.assert_close(term, expected[name][None])
 
 
 def test_terms_of_weight_zero_are_left_out():

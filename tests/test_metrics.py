@@ -16,6 +16,7 @@ from user_dgl.metrics import (
     davies_bouldin,
     link_metrics,
     partition_scores,
+    weight_ap,
     weight_auc,
 )
 
@@ -333,9 +334,19 @@ def test_weight_auc_ranks_low_weights_first():
     assert weight_auc(np.array([1.0, 3.0, 3.0, 2.0], dtype=np.float32), added) == 62.5
 
 
+def test_weight_ap_by_hand():
+    added = [True, False, True, False]
+    assert weight_ap([0.0, 2.0, 0.1, 0.5], added) == 100
+    # From the lightest edge on: added, original, added, original; precision 1 and 2/3 at the added.
+    assert weight_ap([0.0, 0.1, 0.5, 2.0], added) == pytest.approx(100 * (1 + 2 / 3) / 2, abs=1e-4)
+    # Equal weights tell nothing: the share of added edges.
+    assert weight_ap(torch.ones(4, requires_grad=True), torch.tensor(added)) == 50
+
+
 @pytest.mark.parametrize("added", [[False, False], [True, True]])
-def test_weight_auc_undefined(added):
-    assert weight_auc(np.array([1.0, 2.0]), added) is None
+@pytest.mark.parametrize("score", [weight_auc, weight_ap])
+def test_weight_scores_undefined(score, added):
+    assert score(np.array([1.0, 2.0]), added) is None
 
 
 def test_unsigned_weights():

@@ -60,12 +60,12 @@ def test_a_file_in_the_way_is_refused(tmp_path):
 def test_resume_returns_the_checkpoint_and_cuts_later_metrics(tmp_path):
     run, _ = _open(tmp_path)
     for epoch in (1, 2, 3):
-        run.record({"restart": 0, "epoch": epoch})
-    run.save_checkpoint({"progress": {"restart": 0, "epoch": 2}})
+        run.record({"epoch": epoch})
+    run.save_checkpoint({"progress": {"epoch": 2}})
     with open(tmp_path / "metrics.jsonl", "a") as file:
-        file.write('{"restart": 0, "ep')  # cut off by a crash
+        file.write('{"loss": 0, "ep')  # cut off by a crash
     _, checkpoint = _open(tmp_path, "train.resume=true")
-    assert checkpoint == {"progress": {"restart": 0, "epoch": 2}}
+    assert checkpoint == {"progress": {"epoch": 2}}
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows] == [1, 2]
 
@@ -73,7 +73,7 @@ def test_resume_returns_the_checkpoint_and_cuts_later_metrics(tmp_path):
 def test_resume_of_nothing_starts_anew(tmp_path):
     assert _open(tmp_path / "new", "train.resume=true")[1] is None
     run, _ = _open(tmp_path / "stopped early")
-    run.record({"restart": 0, "epoch": 1})
+    run.record({"epoch": 1})
     assert _open(tmp_path / "stopped early", "train.resume=true")[1] is None
     assert not (tmp_path / "stopped early" / "metrics.jsonl").exists()
 

@@ -9,7 +9,7 @@ from user_dgl.structure import LearnedAdjacency, inverse_softplus
 
 def test_starts_at_the_given_weights_and_stays_non_negative():
     graph = random_graph()
-    weight = torch.linspace(0, 30, graph.num_edges)
+    weight = torch.linspace(0, 30, graph.num_edges).repeat(2, 1)
     structure = LearnedAdjacency(graph, torch.ones(graph.num_edges, dtype=torch.bool), weight)
     torch.testing.assert_close(structure(), weight.clamp_min(1e-3), rtol=1e-5, atol=1e-6)
     with torch.no_grad():

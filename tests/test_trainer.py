@@ -3,19 +3,22 @@
 import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from user_dgl.candidates import draw_candidates
 from user_dgl.config import SyntheticConfig, load_config
+from user_dgl.consensus import consensus_of
 from user_dgl.data.synthetic import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.perturb.random_flip import random_flip
 from user_dgl.priors import cosine_weight
-from user_dgl.trainer import Trainer
+from user_dgl.trainer import Trainer, _clusters_in_use
 
 SMALL = (
     "model.num_clusters=3",
@@ -23,6 +26,13 @@ SMALL = (
     "train.epochs=12",
     "train.lr=0.05",
     "structure.candidates.feature_knn=2",
+)
+
+
+REFRESH = (
+    "structure.candidates.refresh_every=3",
+    "structure.candidates.k_hop=1",
+    "structure.candidates.same_cluster=1",
 )
 
 
@@ -106,15 +116,13 @@ def test_engines_train_alike(data):
         (),
         ("structure.learnable=false",),
         ("train.restarts=3",),
-        (
-            "structure.candidates.refresh_every=3",
-            "structure.candidates.k_hop=1",
-            "structure.candidates.same_cluster=1",
-        ),
+        (*REFRESH, "train.restarts=2", "train.consensus=hidden"),
+        (*REFRESH, "train.restarts=2", "structure.shared=false"),
+        REFRESH,
         ("train.plateau_patience=0", "train.lr=0.5"),
         ("loss.reconstruction_weight=1e-3", "model.encoder=gae", "model.head=linear"),
     ],
-    ids=["plain", "fixed", "restarts", "refresh", "schedule", "printed"],
+    ids=["plain", "fixed", "replicas", "consensus", "unshared", "refresh", "schedule", "printed"],
 )
 def test_resumed_equals_uninterrupted_from_every_checkpoint(data, extra):
     saved = []
@@ -148,11 +156,138 @@ def test_checkpoint_of_another_graph_is_refused(data):
         trainer.fit(saved[-1])
 
 
-def test_the_restart_of_lowest_loss_wins(data):
-    fit = _trainer(data, "train.restarts=3").fit()
-    assert len(fit.restart_losses) == 3
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_the_replica_of_lowest_loss_wins(data, shared):
+    trainer = _trainer(data, "train.restarts=3", f"structure.shared={shared}")
+    fit = trainer.fit()
     assert len(set(fit.restart_losses)) == 3
     assert fit.loss["total"] == pytest.approx(min(fit.restart_losses), rel=1e-6)
+    best = int(np.argmin(fit.restart_losses))
+    state, _, _ = trainer._evaluate()
+    assert np.array_equal(fit.clusters, state.clusters[:, best])
+    assert np.array_equal(fit.probs, state.assignment[:, best])
+    assert np.array_equal(fit.embedding, trainer.model.embeddings(state)[best].detach())
+    weight = trainer.model.structure().detach().numpy()
+    assert len(weight) == (1 if shared == "true" else 3)
+    assert np.array_equal(fit.weight, weight[0 if shared == "true" else best])
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("structure.learnable=false", "loss.davies_bouldin_weight=0.1"),
+        ("structure.shared=false", "loss.observed_edge_weight=0.5"),
+        ("structure.learnable=false", "model.encoder=gae", "model.head=linear"),
+    ],
+    ids=["fixed", "unshared", "gae"],
+)
+def test_replicas_train_as_if_alone(data, extra):
+    """Where nothing is shared and nothing drawn, each equals a single run from its first state."""
+    quiet = ("model.dropout=0", "model.logit_dropout=0", "train.plateau_factor=1", *extra)
+    together, firsts = _trainer(data, "train.restarts=3", *quiet), []
+    together.save = lambda state: firsts.append(_copied(state))
+    losses = together.fit().restart_losses
+    for one in range(3):
+        single = _trainer(data, *quiet)
+        run_epochs = single._run_epochs
+
+        def from_same_start(single=single, one=one, run_epochs=run_epochs):
+            own = single.model.state_dict()
+            for name, value in firsts[0]["model"].items():
+                part, number, rest = (name.split(".", 2) + [""] * 2)[:3]
+                if part in ("encoders", "heads") and number == str(one):
+                    own[f"{part}.0.{rest}"].copy_(value)
+            run_epochs()
+
+        single._run_epochs = from_same_start
+        assert single.fit().restart_losses[0] == pytest.approx(losses[one], rel=1e-4)
+    assert max(losses) - min(losses) > 1e-3 * abs(losses[0])
+
+
+@pytest.mark.parametrize("kind", ["labels", "hidden"])
+def test_consensus_is_the_result(data, kind):
+    trainer = _trainer(data, "train.restarts=5", f"train.consensus={kind}", "train.epochs=30")
+    fit = trainer.fit()
+    state, _, _ = trainer._evaluate()
+    probs = state.assignment.numpy()
+    embeddings = [embedding.detach().numpy() for embedding in trainer.model.embeddings(state)]
+    expected = consensus_of(kind, probs, embeddings, 0)
+    assert np.array_equal(fit.clusters, expected.clusters)
+    assert np.array_equal(fit.probs, expected.probs)
+    assert np.array_equal(fit.embedding, expected.embedding)
+    assert not any(np.array_equal(fit.probs, probs[:, one]) for one in range(5))
+    assert len(fit.restart_losses) == 5
+    assert fit.loss["total"] == pytest.approx(np.mean(fit.restart_losses), rel=1e-6)
+
+
+def test_with_a_consensus_the_graphs_of_replicas_are_averaged(data):
+    trainer = _trainer(data, "train.restarts=2", "train.consensus=labels", "structure.shared=false")
+    fit = trainer.fit()
+    weight = trainer.model.structure().detach()
+    assert not torch.equal(weight[0], weight[1])
+    np.testing.assert_allclose(fit.weight, weight.mean(0), rtol=1e-6)
+
+
+def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch):
+    trainer, seen = _trainer(data, *REFRESH, "train.restarts=4"), []
+
+    def drawn(config, graph, rng, clusters=None):
+        if clusters is not None:
+            state, _, losses = trainer._evaluate()
+            seen.append([np.array_equal(clusters, own) for own in state.clusters.t()])
+            assert seen[-1][int(losses.argmin())]
+        return draw_candidates(config, graph, rng, clusters)
+
+    monkeypatch.setattr("user_dgl.trainer.draw_candidates", drawn)
+    trainer.fit()
+    assert len(seen) == 3
+    assert not all(map(all, seen)), "all replicas agree: the test shows nothing"
+
+
+def test_refresh_carries_the_weights_and_moments_of_every_replica(data, monkeypatch):
+    trainer = _trainer(data, *REFRESH, "train.restarts=2", "structure.shared=false")
+    replace, times = trainer._replace_structure, []
+
+    def parts():
+        theta = trainer.model.structure.theta
+        moments = trainer.optimizer.state[theta]
+        return theta.detach().clone(), moments["exp_avg"], moments["exp_avg_sq"]
+
+    def watched(pairs, observed, place, kept):
+        before = parts()
+        replace(pairs, observed, place, kept)
+        for old, new in zip(before, parts(), strict=True):
+            assert new.shape == (2, pairs.num_edges)
+            assert torch.equal(new[:, place], old[:, kept])
+            assert not torch.equal(new[0], new[1])
+        times.append(trainer._progress.epoch)
+
+    monkeypatch.setattr(trainer, "_replace_structure", watched)
+    trainer.fit()
+    assert times == [3, 6, 9]
+
+
+def test_the_gradient_of_a_replica_does_not_depend_on_their_number(data):
+    """Adam hardly minds the scale; weight decay and its epsilon do."""
+    quiet = ("model.dropout=0", "model.logit_dropout=0", "structure.learnable=false")
+    gradients = []
+    for count in (1, 4):
+        trainer = _trainer(data, *quiet, "train.epochs=1", f"train.restarts={count}")
+        trainer.fit()
+        gradients.append(trainer.model.encoders[0].biases[0].grad)
+    assert gradients[0].abs().max() > 0
+    torch.testing.assert_close(*gradients)
+
+
+def test_denormals_are_flushed_only_while_training(data):
+    seen = []
+    _trainer(data, record=lambda row: seen.append(_denormals_vanish())).fit()
+    assert set(seen) == {True}
+    assert not _denormals_vanish()
+
+
+def _denormals_vanish():
+    return bool(torch.tensor(1e-40) * 1 == 0)
 
 
 def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
@@ -169,13 +304,13 @@ def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
         theta = trainer.model.structure.theta
         state = trainer.optimizer.state.get(theta, {})
         keys = trainer.model.structure.graph.keys.tolist()
-        return dict(zip(keys, state["exp_avg_sq"].tolist(), strict=True)) if state else {}
+        return dict(zip(keys, state["exp_avg_sq"][0].tolist(), strict=True)) if state else {}
 
     def candidates():
         structure = trainer.model.structure
         assert trainer.optimizer.param_groups[1]["params"][0] is structure.theta
         new = ~structure.observed.numpy()
-        weight = structure().detach().numpy()[new]
+        weight = structure().detach().numpy()[0, new]
         return dict(zip(structure.graph.keys[new].tolist(), weight.tolist(), strict=True))
 
     def watched():
@@ -300,12 +435,18 @@ def test_weights_are_tied_to_the_prior(data):
     np.testing.assert_allclose(fit.weight[fit.observed], trainer.prior.weight, atol=0.05)
 
 
-def test_records_name_restart_and_epoch(data):
-    rows = []
-    fit = _trainer(data, "train.restarts=2", record=rows.append).fit()
-    epochs = [(row["restart"], row["epoch"]) for row in rows]
-    assert epochs == [(r, e) for r in (0, 1) for e in range(1, 13)]
+def test_records_are_means_over_replicas(data):
+    rows, quiet = [], ("model.dropout=0", "model.logit_dropout=0", "train.lr=1e-9")
+    fit = _trainer(data, "train.restarts=2", *quiet, record=rows.append).fit()
+    assert [row["epoch"] for row in rows] == list(range(1, 13))
     assert fit.epoch_seconds == [row["seconds"] for row in rows]
+    assert rows[-1]["loss"] == pytest.approx(np.mean(fit.restart_losses), rel=1e-5)
+
+
+def test_clusters_in_use_are_those_of_the_replica_with_fewest():
+    clusters = torch.tensor([[0, 2, 1], [1, 2, 1], [2, 0, 1], [0, 2, 1]])
+    state = SimpleNamespace(clusters=clusters, assignment=torch.zeros(4, 3, 3))
+    assert _clusters_in_use(state).tolist() == [3, 2, 1]
 
 
 def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):

@@ -84,13 +84,22 @@ class DataConfig(Section):
 class FeaturesConfig(Section):
     """``features``: applied in this order; all of it keeps sparse features sparse."""
 
-    tf_idf: bool = key(False, "multiply column j by log(nodes / nodes with a non-zero in j)")
+    weighting: str = key(
+        "none",
+        "tf_idf: multiply column j by log(nodes / nodes with a non-zero in j); log: log(1 + x); "
+        "auto: both for 0/1 features and counts, log for other non-negative ones, else none",
+        choices=("none", "tf_idf", "log", "auto"),
+    )
     max_abs_scale: bool = key(
         False,
         "divide each column by its largest absolute value: min-max scaling for non-negative columns"
         " that hold a zero, without making them dense",
     )
     row_norm: str = key("none", "scale each row to norm 1", choices=("none", "l1", "l2"))
+
+    def changes_columns(self) -> bool:
+        """Whether more than the length of rows changes."""
+        return self.weighting != "none" or self.max_abs_scale
 
 
 @dataclass(frozen=True)
@@ -120,15 +129,12 @@ class CandidatesConfig(Section):
 class CriticConfig(Section):
     """``structure.critic``: the edge critic behind the prior of that name."""
 
-    hidden_feats: tuple[int, ...] = key((256, 64), "width of each layer")
-    epochs: int = key(100, "epochs of each fold", low=1)
-    folds: int = key(2, "networks; each scores the edges that it was not trained on", low=2)
-    lr: float = key(1e-3, "Adam's learning rate", above=0.0)
-    weight_decay: float = key(1e-5, "Adam's L2 penalty", low=0.0)
-    column_mask: float = key(0.4, "share of feature columns masked in each view", low=0.0, high=0.9)
-    num_negatives: int = key(512, "random nodes that every node is pushed away from", low=1)
-    margin: float = key(0.6, "similarity from which on a random pair is pushed apart")
-    temperature: float = key(0.1, "softness of the margin", above=0.0)
+    folds: int = key(10, "parts of the edges; each is scored on a graph without it", low=2)
+    num_components: int = key(256, "components of the features that are smoothed", low=1)
+    hops: int = key(2, "steps of the smoothing", low=1)
+    self_share: float = key(
+        0.3, "share of a node's own features in the smoothed ones", low=0.0, high=1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -144,13 +150,29 @@ class StructureConfig(Section):
     prior: str = key(
         "uniform",
         "first weight of the observed pairs: uniform: 1; feature_cosine: cosine of the features "
-        "over its mean, kept in [0.05, 4], to the power prior_power; critic: how far the features "
-        "support the edge",
+        "over its mean, kept in [0.05, 4], to the power prior_power; critic: how far features and "
+        "the rest of the graph support the edge",
         choices=("uniform", "feature_cosine", "critic"),
     )
     prior_power: float = key(0.5, "power of the feature_cosine prior", above=0.0)
-    critic: CriticConfig = section(CriticConfig, "the network behind prior: critic")
+    shared: bool = key(True, "one A' for all replicas; false: one each (see train.restarts)")
+    critic: CriticConfig = section(CriticConfig, "the scores behind prior: critic")
     candidates: CandidatesConfig = section(CandidatesConfig, "pairs beside the observed edges")
+
+
+@dataclass(frozen=True)
+class SmoothConfig(Section):
+    """``model.smooth``: the encoder of that name."""
+
+    hops: int = key(16, "steps over the graph", low=1)
+    self_share: float | None = key(
+        None,
+        "share of a node's own features; null: the one of 0.1, 0.2, 0.3, 0.5 and 0.75 with which "
+        "half of the feature columns predict the other half best",
+        low=0.0,
+        high=1.0,
+    )
+    num_components: int = key(512, "components of the features that are smoothed", low=1)
 
 
 @dataclass(frozen=True)
@@ -161,16 +183,19 @@ class ModelConfig(Section):
     encoder: str = key(
         "gcn",
         "gcn: the authors' code (ReLU and BatchNorm in every layer); gae: the paper's text (last "
-        "layer linear, no BatchNorm)",
-        choices=("gcn", "gae"),
+        "layer linear, no BatchNorm); smooth: features smoothed over A', with head: centroid",
+        choices=("gcn", "gae", "smooth"),
     )
     num_clusters: int | None = key(None, "clusters to find (required)", low=2)
     hidden_feats: tuple[int, ...] = key((256,), "width of each encoder layer")
     head: str = key(
         "graph_conv",
-        "graph_conv: Y = softmax(S H W + b), the authors' code; linear: Y = softmax(H W + b)",
-        choices=("graph_conv", "linear"),
+        "graph_conv: Y = softmax(S H W + b), the authors' code; linear: Y = softmax(H W + b); "
+        "centroid: Y = softmax(cos(H, C) / temperature), C starting from k-means",
+        choices=("graph_conv", "linear", "centroid"),
     )
+    temperature: float = key(0.1, "softness of head: centroid", above=0.0)
+    smooth: SmoothConfig = section(SmoothConfig, "the encoder of that name")
     dropout: float = key(0.5, "dropout between the encoder's layers and before the head", low=0.0)
     logit_dropout: float = key(0.5, "dropout on the logits of Y, as in the authors' code", low=0.0)
     observed_mix: float = key(
@@ -205,6 +230,22 @@ class LossConfig(Section):
         "which multiplies features by the membership before it takes distances",
         choices=("textbook", "soft_features"),
     )
+    davies_bouldin_space: str = key(
+        "features",
+        "points of the index: features: X, as in the paper; embedding: H",
+        choices=("features", "embedding"),
+    )
+    mixture_weight: float = key(
+        0.0,
+        "weight of -mean_i log sum_k exp(cos(h_i, c_k) / temperature), for head: centroid: how "
+        "well the centroids fit the embeddings",
+        low=0.0,
+    )
+    scale_by_self_share: bool = key(
+        False,
+        "multiply davies_bouldin_weight and mixture_weight by the share of own features that "
+        "encoder: smooth uses: features count for as much as they say more than the graph",
+    )
     observed_edge_weight: float = key(
         0.0, "the authors' alpha, weight of the tie between A' and the observed edges", low=0.0
     )
@@ -227,9 +268,11 @@ class TrainConfig(Section):
     """``train``: the optimisation."""
 
     mode: str = key("full", "full: every step sees the whole graph", choices=("full",))
-    epochs: int = key(400, "epochs of one restart", low=1)
+    epochs: int = key(400, "epochs", low=1)
     lr: float = key(0.01, "Adam's learning rate", above=0.0)
-    structure_lr: float | None = key(None, "learning rate of A'; null: lr", above=0.0)
+    structure_lr: float | None = key(
+        None, "learning rate of A'; null: lr; 0: A' stays as it starts", low=0.0
+    )
     weight_decay: float = key(5e-4, "Adam's L2 penalty on the network, not on A'", low=0.0)
     plateau_factor: float = key(
         0.3,
@@ -239,7 +282,13 @@ class TrainConfig(Section):
         high=1.0,
     )
     plateau_patience: int = key(10, "epochs without improvement before that", low=0)
-    restarts: int = key(1, "trainings from new seeds; the lowest final loss wins", low=1)
+    restarts: int = key(1, "replicas of encoder and head, trained side by side", low=1)
+    consensus: str = key(
+        "none",
+        "what becomes of the replicas: none: the one with the lowest loss is the result; labels: "
+        "k-means on sqrt(Y) of all; hidden: k-means on the embeddings of all, rows of length 1",
+        choices=("none", "labels", "hidden"),
+    )
     resume: bool = key(False, "go on from the checkpoint in output_dir")
     log_every: int = key(1, "epochs between log lines", low=1)
     checkpoint_every: int = key(100, "epochs between checkpoints", low=1)
@@ -251,8 +300,8 @@ class EvalConfig(Section):
 
     floors: bool = key(
         False,
-        "also run the training-free features_kmeans and smooth_kmeans, on the features as the "
-        "section features prepares them",
+        "also run the training-free features_kmeans and smooth_kmeans on the features as they are "
+        "and, where the section features does more than scale rows, on those it prepares",
     )
 
 
@@ -287,6 +336,21 @@ class Config(Section):
                 "structure.candidates.same_cluster needs structure.candidates.refresh_every above "
                 "0: clusters exist only after some epochs"
             )
+        model, loss = self.model, self.loss
+        if (model.encoder == "smooth") != (model.head == "centroid"):
+            raise InputError(
+                "model.encoder=smooth and model.head=centroid go together: set both or neither (got "
+                f"encoder={model.encoder}, head={model.head})"
+            )
+        if model.encoder == "smooth" and self.train.restarts > 1:
+            raise InputError(
+                "train.restarts: model.encoder=smooth has nothing to restart, as k-means takes the "
+                "best of 20 starts: set it to 1"
+            )
+        if model.head != "centroid" and loss.mixture_weight:
+            raise InputError("loss.mixture_weight needs model.head=centroid")
+        if model.encoder != "smooth" and loss.scale_by_self_share:
+            raise InputError("loss.scale_by_self_share needs model.encoder=smooth")
         if self.overwrite and self.train.resume:
             raise InputError("overwrite and train.resume exclude each other: set one of them")
         if self.device == "cuda" and self.structure.engine == "dgl":
@@ -311,7 +375,15 @@ class Config(Section):
             (not structure.learnable, "structure.learnable", "structure.prior"),
             (not structure.learnable, "structure.learnable", "structure.candidates"),
             (not structure.learnable, "structure.learnable", "train.structure_lr"),
+            (self.train.structure_lr == 0, "train.structure_lr", "loss.observed_edge_weight"),
+            (
+                self.train.structure_lr == 0,
+                "train.structure_lr",
+                "structure.candidates.refresh_every",
+            ),
             (not structure.learnable, "structure.learnable", "loss.observed_edge_weight"),
+            (not structure.learnable, "structure.learnable", "structure.shared"),
+            (self.train.restarts == 1, "train.restarts", "structure.shared"),
             (structure.prior != "feature_cosine", "structure.prior", "structure.prior_power"),
             (structure.prior != "critic", "structure.prior", "structure.critic"),
             (not candidates.k_hop, "structure.candidates.k_hop", "structure.candidates.hops"),
@@ -328,6 +400,14 @@ class Config(Section):
             ),
             (self.train.plateau_factor == 1, "train.plateau_factor", "train.plateau_patience"),
             (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
+            (self.model.encoder != "smooth", "model.encoder", "model.smooth"),
+            (self.model.encoder == "smooth", "model.encoder", "model.hidden_feats"),
+            (self.model.head != "centroid", "model.head", "model.temperature"),
+            (
+                not loss.davies_bouldin_weight,
+                "loss.davies_bouldin_weight",
+                "loss.davies_bouldin_space",
+            ),
             (
                 not loss.davies_bouldin_weight,
                 "loss.davies_bouldin_weight",

@@ -84,6 +84,8 @@ def npsi(sums: PartitionSums) -> torch.Tensor:
     equal volume that are the clusters. For a hard partition ``-npsi`` equals the one-dimensional
     less the two-dimensional structural entropy.
 
+    Volumes and internal weights of shape (..., K) give as many values as there are rows of K.
+
     >>> ones = torch.ones(2)
     >>> npsi(PartitionSums(torch.tensor(2.0), ones, ones)).item()
     -1.0
@@ -92,7 +94,8 @@ def npsi(sums: PartitionSums) -> torch.Tensor:
     # Without weight every sum is 0: any divisor but 0 gives 0 and finite gradients.
     total = sums.total_weight.where(sums.total_weight > 0, torch.ones_like(sums.total_weight))
     # An empty cluster has e_k = v_k = 0; the clamp keeps 0 * log 0 at 0 and its gradient finite.
-    return (sums.internal_weight / total * torch.log2((sums.volume / total).clamp_min(tiny))).sum()
+    bits = torch.log2((sums.volume / total).clamp_min(tiny))
+    return (sums.internal_weight / total * bits).sum(-1)
 
 
 def one_dimensional_entropy(degree: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from user_dgl.ops import csr_tensor
+from user_dgl.ops import csr_product, csr_tensor
 
 # Above this share of non-zeros a dense float takes less room than a value with its index, twice
 # (X and its transpose are both kept).
@@ -72,7 +72,8 @@ class FeatureMatrix:
         """(X - mean) B (N, d) for B (F, d), means by column; differentiable in B."""
         if self._dense is not None:
             return self._dense @ other
-        return self.matmul(other) - self.column_mean @ other
+        # In place and added, not subtracted: each further block (N, d) costs as much as a product.
+        return self.matmul(other).add_(-(self.column_mean @ other))
 
     def t_matmul(self, other: torch.Tensor) -> torch.Tensor:
         """X^T B (F, d) for B (N, d); differentiable in B."""
@@ -85,6 +86,25 @@ class FeatureMatrix:
         if self._dense is not None:
             return self._dense.t() @ other
         return self.t_matmul(other) - torch.outer(self.column_mean, other.sum(0))
+
+
+class PointMatrix:
+    """Dense points H (N, d) that gradients flow back to, with what `FeatureMatrix` offers losses.
+
+    Parameters
+    ----------
+    points : Tensor (N, d)
+    """
+
+    def __init__(self, points: torch.Tensor):
+        self.column_mean = points.mean(0)
+        self._centred = points - self.column_mean
+        self.squared_norm = points.square().sum(1)
+        self.centred_squared_norm = self._centred.square().sum(1)
+
+    def centred_t_matmul(self, other: torch.Tensor) -> torch.Tensor:
+        """(H - mean)^T B (d, m) for B (N, m)."""
+        return self._centred.t() @ other
 
 
 def _as_torch(matrix: sp.csr_matrix, dtype, device) -> torch.Tensor:
@@ -100,9 +120,9 @@ class _ConstantProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx, other, matrix, transposed):
         ctx.transposed = transposed
-        return matrix @ other
+        return csr_product(matrix, other)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        return ctx.transposed @ grad.contiguous(), None, None
+        return csr_product(ctx.transposed, grad.contiguous()), None, None

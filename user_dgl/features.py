@@ -14,7 +14,10 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
 
     In this order, each step only if it is asked for:
 
-    1. tf-idf: ``x_ij <- x_ij log(N / df_j)``, ``df_j`` = rows with a non-zero in column j;
+    1. weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, ``df_j`` = rows with a non-zero in
+       column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``auto``: what the values look like. Negative
+       ones are left as they are. Whole numbers, or rows whose non-zeros are all alike, as of a
+       scaled 0/1 row: log, then tf-idf. Other values, weights already: log;
     2. max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``;
     3. row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
@@ -31,7 +34,7 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
         With sorted indices and without stored zeros.
 
     >>> words = sp.csr_matrix([[1.0, 3.0], [1.0, 0.0]])
-    >>> prepare_features(words, FeaturesConfig(tf_idf=True, row_norm="l2")).toarray().tolist()
+    >>> prepare_features(words, FeaturesConfig(weighting="tf_idf", row_norm="l2")).toarray().tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
     feat = sp.csr_matrix(feat, dtype=np.float32, copy=True)
@@ -40,7 +43,10 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     feat.eliminate_zeros()
     if feat.nnz == 0:
         return feat
-    if config.tf_idf:
+    take_log, take_idf = _weighting(feat, config.weighting)
+    if take_log:
+        feat.data = np.log1p(feat.data)
+    if take_idf:
         feat.data *= _inverse_document_frequency(feat)[feat.indices]
         feat.eliminate_zeros()
     if config.max_abs_scale:
@@ -48,6 +54,20 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     if config.row_norm != "none":
         feat = normalize(feat, norm=config.row_norm)
     return feat
+
+
+def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
+    """Whether to take logarithms, and whether to multiply by inverse document frequencies."""
+    if weighting == "auto":
+        if feat.data.min() < 0:
+            return False, False
+        largest = feat.max(axis=1).toarray().ravel()
+        alike = feat.data == np.repeat(largest, np.diff(feat.indptr))
+        counts = feat.data == np.rint(feat.data)
+        return True, bool(counts.all() or alike.all())
+    if weighting == "log" and feat.data.min() < 0:
+        raise InputError("features.weighting=log: there are negative features; use none or auto")
+    return weighting == "log", weighting == "tf_idf"
 
 
 def _inverse_document_frequency(feat: sp.csr_matrix) -> np.ndarray:
@@ -79,6 +99,16 @@ def truncated_svd(feat, num_components: int, seed: int) -> np.ndarray:
     InputError
         ``feat`` has no rows or no columns, or fewer than one component is asked for.
     """
+    left, singular_values, _ = _randomized_svd(feat, num_components, seed)
+    return (left * singular_values).astype(np.float32, copy=False)
+
+
+def right_singular_vectors(feat, num_components: int, seed: int) -> np.ndarray:
+    """The leading right singular vectors ``V_k`` (F, min(k, N, F)) float32; see `truncated_svd`."""
+    return _randomized_svd(feat, num_components, seed)[2].T.astype(np.float32, copy=False)
+
+
+def _randomized_svd(feat, num_components: int, seed: int):
     if min(feat.shape) == 0 or num_components < 1:
         raise InputError(
             f"SVD: expected features with rows and columns and 1 or more components, got shape "
@@ -86,5 +116,4 @@ def truncated_svd(feat, num_components: int, seed: int) -> np.ndarray:
         )
     num_components = min(num_components, *feat.shape)
     feat = feat.astype(np.float32, copy=False)
-    left, singular_values, _ = randomized_svd(feat, num_components, random_state=seed)
-    return (left * singular_values).astype(np.float32, copy=False)
+    return randomized_svd(feat, num_components, random_state=seed)

@@ -3,15 +3,11 @@
 `features_kmeans` sees no edge, `smooth_kmeans` averages features over neighbourhoods first.
 """
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
-from threadpoolctl import threadpool_limits
 
+from user_dgl.clustering import kmeans
 from user_dgl.features import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics
@@ -20,42 +16,7 @@ NUM_STEPS = 8
 # Share of a node's own features in the smoothed ones.
 SELF_SHARE = 0.05
 DENSE_BYTES_LIMIT = 10**9
-MINI_BATCH_ABOVE = 100_000
 _BLOCK_COLUMNS = 64
-
-
-def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
-    """k-means++ with restarts, the one with the smallest sum of squared distances.
-
-    Beyond 100,000 points, mini-batch k-means. Fewer distinct points than clusters give fewer
-    clusters.
-
-    Parameters
-    ----------
-    points : ndarray (N, d)
-    num_clusters : int
-    seed : int
-    num_starts : int
-
-    Returns
-    -------
-    int64 ndarray (N,)
-        Clusters in 0..num_clusters-1; the same bit for bit for the same seed.
-    """
-    num_clusters = min(num_clusters, len(points))
-    settings = {"n_clusters": num_clusters, "n_init": num_starts, "random_state": seed}
-    if len(points) > MINI_BATCH_ABOVE:
-        batch = max(4096, num_clusters)
-        model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
-    else:
-        model = KMeans(**settings)
-    # Threads add their partial centroids up in the order in which they finish, so the result would
-    # depend on their number and, beyond two, on chance. On points this few they also wait more than
-    # they compute: on a busy machine one thread is several times faster.
-    with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
-        # "Number of distinct clusters found smaller than n_clusters": documented above.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit_predict(points).astype(np.int64)
 
 
 def features_kmeans(feat: sp.csr_matrix, num_clusters: int, seed: int) -> np.ndarray:

@@ -1,13 +1,15 @@
 """The terms that USER minimises, each a function of tensors, and their weighted sum by name."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from user_dgl.config import LossConfig
-from user_dgl.entropy import npsi, partition_sums
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.entropy import PartitionSums, npsi, partition_sums
+from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
+from user_dgl.model import State, columns_of_each
 from user_dgl.ops import edge_dot, weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
@@ -41,6 +43,17 @@ class DaviesBouldinSums:
     second: torch.Tensor
     cross: torch.Tensor | None = None
     mean: torch.Tensor | None = None
+
+    def split(self, num_clusters: int) -> "list[DaviesBouldinSums]":
+        """The sums of several assignments, whose columns were side by side, one by one."""
+        count, first, second = (
+            part.split(num_clusters) for part in (self.count, self.first, self.second)
+        )
+        cross = [None] * len(count) if self.cross is None else self.cross.split(num_clusters)
+        return [
+            DaviesBouldinSums(*parts, self.mean)
+            for parts in zip(count, first, second, cross, strict=True)
+        ]
 
 
 def davies_bouldin_sums(
@@ -137,7 +150,7 @@ def observed_edge_penalty(
 
 def reconstruction_loss(
     graph: Graph,
-    hidden: torch.Tensor,
+    hidden: Sequence[torch.Tensor],
     num_samples: int,
     generator: torch.Generator | None,
     engine: str,
@@ -152,29 +165,38 @@ def reconstruction_loss(
     ----------
     graph : Graph
         Observed graph.
-    hidden : Tensor (N, d)
+    hidden : sequence of R Tensors (N, d)
+        H of each replica; one draw of pairs serves all, so that their losses compare.
     num_samples : int
     generator : torch.Generator or None
     engine : str
 
     Returns
     -------
-    Tensor ()
+    Tensor (R,)
     """
-    num_nodes, device = graph.num_nodes, hidden.device
-    diagonal = torch.sigmoid(hidden.square().sum(1)).square().sum()
-    edges = (torch.sigmoid(edge_dot(graph, hidden, engine)) - 1).square().sum()
+    num_nodes, device = graph.num_nodes, graph.src.device
     if num_nodes < 2:
-        return diagonal
+        return torch.stack([_diagonal_loss(h) for h in hidden])
     u = torch.randint(num_nodes, (num_samples,), generator=generator)
     # Any node but u, uniformly, so that each unordered pair is equally likely.
     v = torch.randint(num_nodes - 1, (num_samples,), generator=generator)
     v = v + (v >= u)
     low, high = torch.minimum(u, v), torch.maximum(u, v)
     is_edge = torch.from_numpy(graph.positions((low * num_nodes + high).numpy()) >= 0).to(device)
-    score = torch.sigmoid((hidden[low.to(device)] * hidden[high.to(device)]).sum(1))
-    sampled = score.square().masked_fill(is_edge, 0.0).mean()
-    return diagonal + 2 * edges + num_nodes * (num_nodes - 1) * sampled
+    low, high = low.to(device), high.to(device)
+    losses = []
+    for h in hidden:
+        diagonal = _diagonal_loss(h)
+        edges = (torch.sigmoid(edge_dot(graph, h, engine)) - 1).square().sum()
+        score = torch.sigmoid((h[low] * h[high]).sum(1))
+        sampled = score.square().masked_fill(is_edge, 0.0).mean()
+        losses.append(diagonal + 2 * edges + num_nodes * (num_nodes - 1) * sampled)
+    return torch.stack(losses)
+
+
+def _diagonal_loss(hidden: torch.Tensor) -> torch.Tensor:
+    return torch.sigmoid(hidden.square().sum(1)).square().sum()
 
 
 class USERLoss:
@@ -184,9 +206,18 @@ class USERLoss:
         \mathcal L = \gamma\,[\mathrm{NPSI}(A', Y) + \mathrm{NPSI}(A, Y)]
         + \beta\,\mathrm{DBI}(X, Y) + \alpha\,\mathcal L_{obs}(A')
         + \alpha'\,\| \sigma(H H^T) - A \|_F^2
+        - \frac{\delta}{N} \sum_i \log \sum_k e^{\cos(h_i, c_k) / \tau}
 
     The paper (Eq. 5 and 9) has NPSI(A', Y), DBI and the reconstruction; the authors' code has both
-    NPSI terms, DBI and the tie to the observed edges. `LossConfig` says which terms a run uses.
+    NPSI terms, DBI and the tie to the observed edges. The last term is in neither: for head
+    ``centroid``, up to a constant the negative log-likelihood of a mixture of von Mises-Fisher
+    distributions (Banerjee et al., 2005), which keeps centroids where the embeddings are. NPSI, a
+    function of the graph, knows nothing of them, and DBI alone lets clusters collapse. `LossConfig`
+    says which terms a run uses.
+
+    Every replica has this loss of its own, and what is minimised is their sum. The tie is a
+    property of A': where replicas share it, each counts it in full, so that it pulls on A' against
+    the sum of their other terms as it would against those of a single one.
 
     Parameters
     ----------
@@ -197,6 +228,8 @@ class USERLoss:
     engine : str
     prior : Tensor (E,) or float
         First weights of the observed edges.
+    feature_scale : float
+        Factor on the terms that speak of features, :math:`\beta` and :math:`\delta`.
     """
 
     def __init__(
@@ -206,14 +239,17 @@ class USERLoss:
         features: FeatureMatrix,
         engine: str,
         prior: torch.Tensor | float = 1.0,
+        feature_scale: float = 1.0,
     ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
-        self.prior = prior
+        self.prior, self.feature_scale = prior, feature_scale
         self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
         self._degree = weighted_degree(graph, self._ones, engine)
 
-    def __call__(self, state, generator: torch.Generator | None = None) -> dict[str, torch.Tensor]:
-        """Weighted terms of a `user_dgl.model.State`; their sum is the loss.
+    def __call__(
+        self, state: State, generator: torch.Generator | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Weighted terms of a `user_dgl.model.State`; their sum is the loss of each replica.
 
         Parameters
         ----------
@@ -223,27 +259,55 @@ class USERLoss:
 
         Returns
         -------
-        dict of str to Tensor ()
+        dict of str to Tensor (R,)
         """
         config, engine, terms = self.config, self.engine, {}
+        num_nodes, num_replicas, num_clusters = state.assignment.shape
+        assignment = state.assignment.view(num_nodes, num_replicas * num_clusters)
         if config.npsi_weight:
-            learned = partition_sums(state.graph, state.weight, state.assignment, engine)
-            terms["npsi"] = config.npsi_weight * npsi(learned)
+            learned = [
+                partition_sums(state.graph, weight, columns, engine)
+                for weight, columns in columns_of_each(state.weights, assignment)
+            ]
+            learned = torch.cat([npsi(_by_replica(sums, num_clusters)) for sums in learned])
+            terms["npsi"] = config.npsi_weight * learned
             if config.npsi_observed:
                 observed = partition_sums(
-                    self.graph, self._ones, state.assignment, engine, degree=self._degree
+                    self.graph, self._ones, assignment, engine, degree=self._degree
                 )
-                terms["npsi_observed"] = config.npsi_weight * npsi(observed)
+                observed = npsi(_by_replica(observed, num_clusters))
+                terms["npsi_observed"] = config.npsi_weight * observed
         if config.davies_bouldin_weight:
-            sums = davies_bouldin_sums(self.features, state.assignment, config.davies_bouldin_form)
-            terms["davies_bouldin"] = config.davies_bouldin_weight * davies_bouldin(sums)
+            form = config.davies_bouldin_form
+            if config.davies_bouldin_space == "features":
+                every = davies_bouldin_sums(self.features, assignment, form).split(num_clusters)
+            else:
+                every = [
+                    davies_bouldin_sums(PointMatrix(hidden), columns, form)
+                    for hidden, columns in zip(
+                        state.hidden, state.assignment.unbind(1), strict=True
+                    )
+                ]
+            index = torch.stack([davies_bouldin(sums) for sums in every])
+            terms["davies_bouldin"] = self.feature_scale * config.davies_bouldin_weight * index
+        if config.mixture_weight:
+            fit = state.logits.logsumexp(2).mean(0)
+            terms["mixture"] = -self.feature_scale * config.mixture_weight * fit
         if config.observed_edge_weight and state.learnable:
-            penalty = observed_edge_penalty(
-                state.weight[state.observed], self.prior, config.observed_edge_form
-            )
+            penalties = [
+                observed_edge_penalty(weight[state.observed], self.prior, config.observed_edge_form)
+                for weight in state.weights
+            ]
+            penalty = torch.stack(penalties).expand(num_replicas)
             terms["observed_edges"] = config.observed_edge_weight * penalty
         if config.reconstruction_weight:
             samples = config.reconstruction_samples * self.graph.num_nodes
             penalty = reconstruction_loss(self.graph, state.hidden, samples, generator, engine)
             terms["reconstruction"] = config.reconstruction_weight * penalty
         return terms
+
+
+def _by_replica(sums: PartitionSums, num_clusters: int) -> PartitionSums:
+    """Volumes and internal weights (R K,) as (R, K)."""
+    volume, internal = sums.volume.view(-1, num_clusters), sums.internal_weight
+    return PartitionSums(sums.total_weight, volume, internal.view(-1, num_clusters))

@@ -270,8 +270,41 @@ def weight_auc(weight, added) -> float | None:
     InputError
         Lengths differ, or a weight is NaN.
     """
+    return _noise_ranking(weight, added)["auc"]
+
+
+def weight_ap(weight, added) -> float | None:
+    """How well ``1/A'`` finds the added edges among the observed ones: AP in percent.
+
+    AP is the average precision: precision averaged over the added edges, from the lightest on.
+
+    100: every added edge has a lower weight than every original one. Chance is no fixed number
+    here but the share of added edges among the observed ones.
+
+    Parameters
+    ----------
+    weight : array or tensor (E,)
+        Weights of the observed pairs in A', 0 or more.
+    added : bool array or tensor (E,)
+        Whether noise added the pair.
+
+    Returns
+    -------
+    float, or None
+        None if no observed pair was added, or none is original.
+
+    Raises
+    ------
+    InputError
+        Lengths differ, or a weight is NaN.
+    """
+    return _noise_ranking(weight, added)["ap"]
+
+
+def _noise_ranking(weight, added) -> dict[str, float | None]:
+    """AUC and average precision of ``1/A'`` as a score for added edges."""
     # 1/w and -w rank alike, and -w allows for weight 0 (and, as floats, for unsigned integers).
-    return link_metrics(-_array(weight).astype(np.float64), added)["auc"]
+    return link_metrics(-_array(weight).astype(np.float64), added)
 
 
 def _array(values) -> np.ndarray:

@@ -108,6 +108,15 @@ def csr_tensor(indptr, indices, values, shape) -> torch.Tensor:
         return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
 
 
+def csr_product(matrix: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """M x of a torch CSR tensor (N, F) and x (F, d), without autograd.
+
+    The same as ``matrix @ x``, which first fills a block with zeros and copies it.
+    """
+    out = x.new_empty(matrix.shape[0], x.shape[1])
+    return torch.addmm(out, matrix, x, beta=0, out=out)
+
+
 @cache
 def _csr_works() -> bool:
     """Whether torch can multiply and sample in CSR on the CPU (builds without MKL may not)."""
@@ -126,7 +135,7 @@ def _symmetric_product(graph, weight, x):
         return torch.zeros_like(x)
     values = weight.index_select(0, graph.pair_of_entry)
     matrix = csr_tensor(graph.indptr, graph.indices, values, (graph.num_nodes, graph.num_nodes))
-    return matrix @ x
+    return csr_product(matrix, x)
 
 
 def _pair_dot(graph, x, y):

@@ -18,7 +18,13 @@ from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
-from user_dgl.metrics import clustering_metrics, davies_bouldin, partition_scores, weight_auc
+from user_dgl.metrics import (
+    clustering_metrics,
+    davies_bouldin,
+    partition_scores,
+    weight_ap,
+    weight_auc,
+)
 from user_dgl.perturb import Perturbed, perturb
 from user_dgl.run_directory import RunDirectory
 from user_dgl.trainer import Fit, Trainer
@@ -67,9 +73,13 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         return RunDirectory(output_dir).read_result()
     warnings = config.inert_settings()
     data, noisy = load_noisy_data(config, log)
+    raw_feat = data.feat
+    if raw_feat is None:
+        raw_feat = noisy.graph.to_scipy()
+        warnings.append("the data have no features: the neighbours of a node serve as its features")
     for warning in warnings:
         log(f"Warning: {warning}")
-    feat = None if data.feat is None else prepare_features(data.feat, config.features)
+    feat = prepare_features(raw_feat, config.features)
     trainer = Trainer(noisy.graph, feat, config, log=log)
     resolved = dataclasses.replace(
         config,
@@ -89,9 +99,16 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     run.write_clusters(node_ids, fit.clusters)
     run.write_embedding(fit.embedding)
     run.write_learned_graph(fit.graph, fit.weight)
-    result = _result(config, data, noisy, feat, fit, trainer.prior.noise_share, warnings)
+    result = _result(config, data, noisy, fit, trainer, warnings)
+    if config.eval.floors:
+        clusters, labels = config.model.num_clusters, _labels(data.labels, data.num_nodes)
+        result["floors"] = floors(raw_feat, noisy.graph, clusters, config.seed, labels)
+        if config.features.changes_columns():
+            # What preparation alone is worth, and what training adds to it.
+            prepared = floors(feat, noisy.graph, clusters, config.seed, labels)
+            result["floors_prepared"] = prepared
     result["stages"] = [
-        *_prior_stage(trainer),
+        *trainer.stages,
         {
             "name": "user",
             "restarts": config.train.restarts,
@@ -119,7 +136,8 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``metrics``, ``num_labelled_nodes``, ``scores``, ``num_clusters_found``, ``weight_auc``.
+        ``metrics``, ``num_labelled_nodes``, ``scores``, ``num_clusters_found``, ``weight_auc``,
+        ``weight_ap``.
     """
     run = RunDirectory(run_dir)
     graph, added, labels = run.read_input()
@@ -133,7 +151,9 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     if labels_file is not None:
         labels = read_labels(labels_file, node_ids, graph.num_nodes)
     report = _scores(graph, clusters, embedding, _labels(labels, graph.num_nodes))
-    report["weight_auc"] = weight_auc(run.read_learned_weight(graph), added)
+    observed_weight = run.read_learned_weight(graph)
+    report["weight_auc"] = weight_auc(observed_weight, added)
+    report["weight_ap"] = weight_ap(observed_weight, added)
     return report
 
 
@@ -170,9 +190,8 @@ def _result(
     config: Config,
     data: AttributedGraph,
     noisy: Perturbed,
-    feat,
     fit: Fit,
-    noise_share: float | None,
+    trainer: Trainer,
     warnings: list[str],
 ) -> dict[str, Any]:
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
@@ -183,17 +202,22 @@ def _result(
         "num_nodes": data.num_nodes,
         "num_observed_edges": noisy.graph.num_edges,
         "num_candidate_edges": int((~fit.observed).sum()),
-        "num_features": feat.shape[1],
+        "num_features": trainer.feat.shape[1],
         "num_clusters": config.model.num_clusters,
         **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
+        "assignments": {
+            name: clustering_metrics(labels, clusters) for name, clusters in fit.assignments.items()
+        },
         "noise": {
             "kind": noise.kind,
             "rate": noise.rate if flips else 0.0,
             "seed": (config.seed if noise.seed is None else noise.seed) if flips else None,
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
-            "estimated_share": noise_share,
+            "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
+            "estimated_share": trainer.prior.noise_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
+            "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
         },
         "structure": {
             "observed_weight": _summary(observed_weight),
@@ -210,17 +234,10 @@ def _result(
         "notes": [*data.notes, *noisy.notes],
         "warnings": [*warnings, *fit.warnings],
     }
-    if config.eval.floors:
-        # On the features as the model gets them: a floor on less would flatter the model.
-        result["floors"] = floors(feat, noisy.graph, config.model.num_clusters, config.seed, labels)
+    if trainer.view is not None:
+        scores = {f"{share:g}": score for share, score in trainer.view.scores.items()}
+        result["view"] = {"self_share": trainer.view.self_share, "held_out_scores": scores}
     return result
-
-
-def _prior_stage(trainer: Trainer) -> list[dict[str, Any]]:
-    if trainer.prior.noise_share is None:
-        return []
-    epochs = trainer.config.structure.critic.epochs
-    return [{"name": "critic", "epochs": epochs, "seconds": trainer.prior_seconds}]
 
 
 def _summary(weight: np.ndarray) -> dict[str, float] | None:

@@ -8,11 +8,8 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import StructureConfig
-from user_dgl.critic import criticise
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.critic import criticise, feature_cosine
 from user_dgl.graph import Graph
-
-_BLOCK = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +31,6 @@ def prior_of(
     config: StructureConfig,
     graph: Graph,
     feat: sp.csr_matrix,
-    features: FeatureMatrix,
     seed: int,
     engine: str,
 ) -> Prior:
@@ -48,15 +44,13 @@ def prior_of(
     config : StructureConfig
     graph : Graph
     feat : scipy CSR (N, F)
-    features : FeatureMatrix
-        The same features.
     seed : int
     engine : str
     """
     if config.prior == "uniform" or not config.learnable or not graph.num_edges:
         return Prior(torch.ones(graph.num_edges))
     if config.prior == "critic":
-        criticism = criticise(graph, features, config.critic, seed, engine)
+        criticism = criticise(graph, feat, config.critic, seed, engine)
         return Prior(torch.from_numpy(criticism.weight), criticism.noise_share)
     return Prior(torch.from_numpy(cosine_weight(graph, feat, config.prior_power)))
 
@@ -77,13 +71,8 @@ def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray
     -------
     float32 (E,)
     """
-    rows = normalize(feat)
-    cosine = np.empty(graph.num_edges, dtype=np.float32)
-    # In blocks: the rows of all pairs at once would hold every node's features degree times.
-    for start in range(0, graph.num_edges, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        u, v = rows[graph.src[block].numpy()], rows[graph.dst[block].numpy()]
-        cosine[block] = np.asarray(u.multiply(v).sum(axis=1)).ravel()
+    ends = graph.src.numpy(), graph.dst.numpy()
+    cosine = feature_cosine(normalize(feat), *ends).astype(np.float32)
     mean = cosine.mean()
     if mean <= 0:
         return np.ones_like(cosine)

@@ -126,15 +126,14 @@ class RunDirectory:
         file = self.path / self.metrics_file
         if not file.exists():
             return
-        progress = checkpoint.get("progress", {})
-        reached = (progress.get("restart", 0), progress.get("epoch", 0))
+        reached = checkpoint.get("progress", {}).get("epoch", 0)
         kept = []
         for line in file.read_text().splitlines():
             try:
                 row = json.loads(line)
             except ValueError:  # cut off by a crash
                 break
-            if (row["restart"], row["epoch"]) <= reached:
+            if row["epoch"] <= reached:
                 kept.append(line + "\n")
         data = "".join(kept).encode()
         write_atomically(file, lambda out: out.write(data))

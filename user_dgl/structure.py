@@ -22,8 +22,8 @@ class LearnedAdjacency(nn.Module):
         Observed and candidate pairs.
     observed : bool Tensor (P,)
         Which pairs are observed edges.
-    initial_weight : Tensor (P,)
-        First weights, at least 0.001 after clamping.
+    initial_weight : Tensor (S, P)
+        First weights of S graphs on the same pairs, at least 0.001 after clamping.
     learnable : bool
         False keeps the weights as they are: the paper's ablation "fix A'".
     """
@@ -35,7 +35,7 @@ class LearnedAdjacency(nn.Module):
         self.theta = nn.Parameter(inverse_softplus(initial_weight), requires_grad=learnable)
 
     def forward(self) -> torch.Tensor:
-        """Weights of all pairs (P,)."""
+        """Weights of all pairs (S, P)."""
         return nn.functional.softplus(self.theta)
 
 

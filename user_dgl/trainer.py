@@ -1,6 +1,7 @@
-"""Training of USER: restarts, epochs, refresh of candidates, checkpoints.
+"""Training of USER: epochs, refresh of candidates, checkpoints, result.
 
-Labels do not come here: a `Trainer` gets a graph and features. Restarts are chosen by the loss.
+Labels do not come here: a `Trainer` gets a graph and features. Replicas are chosen by the loss, or
+joined in a consensus.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +19,7 @@ from tqdm.auto import tqdm
 
 from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
 from user_dgl.config import Config
+from user_dgl.consensus import consensus_of
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
@@ -25,6 +27,7 @@ from user_dgl.losses import USERLoss
 from user_dgl.model import USER, State
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import prior_of
+from user_dgl.smoothing import SmoothedView, smoothed_view
 from user_dgl.structure import LearnedAdjacency
 
 # Multiply-adds of a product with the features and the graph.
@@ -33,30 +36,36 @@ _SINGLE_THREAD_BELOW = 2**25
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Final state of the restart with the lowest loss, without dropout.
+    """Final state, without dropout, of the replica with the lowest loss, or of the consensus.
 
     Attributes
     ----------
     clusters : int64 (N,)
-        Arg max of Y.
+        Arg max of Y, or the clusters of the consensus.
+    assignments : dict of str to int64 (N,)
+        Every clustering at hand: ``head``, arg max of Y of the replica with the lowest loss; with
+        encoder ``smooth`` ``kmeans``, where it started; with a consensus ``consensus``.
     probs : float32 (N, K)
-        Y.
+        Y, or the mean of the replicas' Y.
     embedding : float32 (N, d)
+        What the head's linear map reads, or that of the consensus.
     graph : Graph
         Pairs of A'.
     weight : float32 (P,)
-        A'.
+        A'; with one A' a replica and a consensus, their mean.
     observed : bool (P,)
     loss : dict of str to float
-        Weighted terms and their ``total``.
+        Weighted terms and their ``total``; with a consensus, the mean over replicas.
     restart_losses : list of float
+        Total of each replica.
     engine : str
     epoch_seconds : list of float
-        Of all epochs of all restarts, those before a resume included.
+        Those before a resume included.
     warnings : list of str
     """
 
     clusters: np.ndarray
+    assignments: dict[str, np.ndarray]
     probs: np.ndarray
     embedding: np.ndarray
     graph: Graph
@@ -73,13 +82,18 @@ class Fit:
 class _Progress:
     """Where training stands; all of it goes into a checkpoint."""
 
-    restart: int = 0
     epoch: int = 0
-    restart_losses: list[float] = field(default_factory=list)
-    best: dict[str, Any] | None = None
     epoch_seconds: list[float] = field(default_factory=list)
     all_clusters_used: bool = False
     collapsed: bool = False
+
+
+class _Evaluation(NamedTuple):
+    """A forward pass without dropout and the weighted loss terms of each replica (R,)."""
+
+    state: State
+    terms: dict[str, torch.Tensor]
+    losses: torch.Tensor
 
 
 class Trainer:
@@ -115,31 +129,52 @@ class Trainer:
         self.device = _resolve_device(config.device)
         self.engine = resolve_engine(config.structure.engine, self.device)
         self.features = FeatureMatrix(feat, device=self.device)
+        self.stages: list[dict[str, Any]] = []
         started = time.perf_counter()
-        self.prior = prior_of(
-            config.structure, graph, feat, self.features, config.seed, self.engine
-        )
-        self.prior_seconds = time.perf_counter() - started
+        self.prior = prior_of(config.structure, graph, feat, config.seed, self.engine)
         if self.prior.noise_share is not None:
+            seconds = time.perf_counter() - started
+            self.stages.append({"name": "critic", "epochs": 0, "seconds": seconds})
             self.log(
                 f"Critic: {100 * self.prior.noise_share:.1f} % of the edges look like random pairs"
             )
+        self.view = self._smoothed_view()
         self.loss = USERLoss(
             config.loss,
             graph.to(self.device),
             self.features,
             self.engine,
             self.prior.weight.to(self.device),
+            self.view.self_share if config.loss.scale_by_self_share else 1.0,
         )
         self._static_candidates: list[Pairs] = []
         candidates = config.structure.candidates
         if config.structure.learnable and candidates.feature_knn:
             self._static_candidates = [feature_knn(feat, candidates.feature_knn)]
+        self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
         self._feat_digest = _digest(feat)
         self._progress = _Progress()
 
+    def _smoothed_view(self) -> SmoothedView | None:
+        model = self.config.model
+        if model.encoder != "smooth":
+            return None
+        started = time.perf_counter()
+        view = smoothed_view(
+            self.graph,
+            self.prior.weight,
+            self.feat,
+            model.smooth,
+            model.num_clusters,
+            self.config.seed,
+            self.engine,
+        )
+        self.stages.append({"name": "view", "epochs": 0, "seconds": time.perf_counter() - started})
+        self.log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
+        return view
+
     def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
-        """Train all restarts, or go on from a checkpoint.
+        """Train all replicas, or go on from a checkpoint.
 
         Raises
         ------
@@ -148,14 +183,12 @@ class Trainer:
         """
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), self._threads():
-            if checkpoint is not None:
+            if checkpoint is None:
+                self._start()
+            else:
                 self._restore(checkpoint)
-            for restart in range(self._progress.restart, self.config.train.restarts):
-                if checkpoint is None:
-                    self._start(restart)
-                checkpoint = None
+            with _denormals_flushed():
                 self._run_epochs()
-                self._finish_restart()
             return self._result()
 
     # -----------------------------------------------------------------------------------------
@@ -176,20 +209,20 @@ class Trainer:
         finally:
             torch.set_num_threads(threads)
 
-    def _start(self, restart: int) -> None:
-        progress = self._progress
-        progress.restart, progress.epoch = restart, 0
-        progress.all_clusters_used = progress.collapsed = False
-        sequence = np.random.SeedSequence([self.config.seed, restart])
+    def _start(self) -> None:
+        sequence = np.random.SeedSequence([self.config.seed, 0])
         torch.manual_seed(int(sequence.generate_state(1)[0]))
-        self._build(*self._initial_pairs(restart))
+        self._build(*self._initial_pairs())
         self._checkpoint()
 
-    def _initial_pairs(self, restart: int) -> tuple[Graph, torch.Tensor]:
+    def _rng(self) -> np.random.Generator:
+        """Draws of candidates, the same at an epoch whatever came before."""
+        return np.random.default_rng([self.config.seed, 0, self._progress.epoch])
+
+    def _initial_pairs(self) -> tuple[Graph, torch.Tensor]:
         config, drawn = self.config.structure, list(self._static_candidates)
         if config.learnable:
-            rng = np.random.default_rng([self.config.seed, restart, 0])
-            drawn += draw_candidates(config.candidates, self.graph, rng)
+            drawn += draw_candidates(config.candidates, self.graph, self._rng())
         return merge_candidates(self.graph, drawn)
 
     def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
@@ -197,16 +230,25 @@ class Trainer:
         config, train = self.config, self.config.train
         weight = torch.full((pairs.num_edges,), config.structure.candidates.initial_weight)
         weight[observed] = self.prior.weight
+        own = config.structure.learnable and not config.structure.shared
+        weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
         structure = LearnedAdjacency(
-            pairs.to(self.device), observed, weight, config.structure.learnable
+            pairs.to(self.device), observed, weight, self._learns_structure
         ).to(self.device)
-        self.model = USER(structure, self.features.shape[1], config.model, self.engine)
+        self.model = USER(
+            structure,
+            self.features.shape[1],
+            config.model,
+            self.engine,
+            train.restarts,
+            self.view,
+        )
         self.model.to(self.device)
         network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
         groups = [{"params": network, "weight_decay": train.weight_decay}]
-        if config.structure.learnable:
+        if self._learns_structure:
             # Without weight decay: it would draw every weight to softplus(0) = 0.69.
-            lr = train.structure_lr or train.lr
+            lr = train.lr if train.structure_lr is None else train.structure_lr
             groups.append({"params": [self.model.structure.theta], "lr": lr, "weight_decay": 0.0})
         self.optimizer = torch.optim.Adam(groups, lr=train.lr)
         self.schedule = None
@@ -217,10 +259,9 @@ class Trainer:
 
     def _run_epochs(self) -> None:
         train, progress = self.config.train, self._progress
-        name = f"restart {progress.restart}" if train.restarts > 1 else "training"
         # disable=None: a bar on a terminal, none in a file, where the log lines serve.
         with tqdm(
-            total=train.epochs, initial=progress.epoch, desc=name, disable=None, leave=False
+            total=train.epochs, initial=progress.epoch, desc="training", disable=None, leave=False
         ) as bar:
             while progress.epoch < train.epochs:
                 started = time.perf_counter()
@@ -235,29 +276,29 @@ class Trainer:
                     self._checkpoint()
 
     def _step(self) -> tuple[dict[str, float], int]:
+        """One update; means over replicas and the clusters in use in the one that uses fewest."""
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         state = self.model(self.features)
         terms = self.loss(state)
-        values = {name: term.item() for name, term in terms.items()}
-        if not all(math.isfinite(value) for value in values.values()):
-            shown = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
-            raise NonFiniteLossError(
-                f"epoch {self._progress.epoch + 1}: the loss is not finite ({shown}); the model "
-                "was not updated with it. Lower train.lr or the weight of that term"
-            )
-        total = sum(terms.values())
+        values = _finite_means(
+            terms,
+            f"epoch {self._progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
+            "updated with it. Lower train.lr or the weight of that term",
+        )
+        # Summed, not averaged: a replica's gradient must not depend on how many there are.
+        total = sum(term.sum() for term in terms.values())
         if isinstance(total, torch.Tensor) and total.requires_grad:
             total.backward()
             self.optimizer.step()
             if self.schedule is not None:
                 self.schedule.step(sum(values.values()))
         values["total"] = sum(values.values())
-        return values, len(torch.unique(state.clusters))
+        return values, int(_clusters_in_use(state).min())
 
     def _report(self, terms: dict[str, float], clusters_in_use: int, seconds: float) -> None:
         progress, train = self._progress, self.config.train
-        row = {"restart": progress.restart, "epoch": progress.epoch, "loss": terms["total"]}
+        row = {"epoch": progress.epoch, "loss": terms["total"]}
         row |= {name: value for name, value in terms.items() if name != "total"}
         row |= {
             "clusters_in_use": clusters_in_use,
@@ -283,39 +324,37 @@ class Trainer:
                 f"Warning: epoch {progress.epoch}: {clusters_in_use} of {asked} clusters in use"
             )
 
-    def _finish_restart(self) -> None:
-        progress = self._progress
-        _, terms = self._evaluate()
-        total = sum(terms.values())
-        if not math.isfinite(total):
-            shown = ", ".join(f"{name} {value:.6g}" for name, value in terms.items())
-            raise NonFiniteLossError(
-                f"after {progress.epoch} epochs the loss is not finite: {shown}"
-            )
-        progress.restart_losses.append(total)
-        if self.config.train.restarts > 1:
-            self.log(f"Restart {progress.restart} ends with loss {total:.6f}")
-        if progress.best is None or total < progress.best["loss"]:
-            progress.best = {"loss": total, "restart": progress.restart, **self._structure_state()}
-            progress.best["model"] = {k: v.clone() for k, v in self.model.state_dict().items()}
-
     @torch.no_grad()
-    def _evaluate(self) -> tuple[State, dict[str, float]]:
+    def _evaluate(self) -> _Evaluation:
         """Final state and loss terms, without dropout, with a fixed draw of sampled pairs."""
         self.model.eval()
         state = self.model(self.features)
         generator = torch.Generator().manual_seed(self.config.seed)
-        return state, {name: term.item() for name, term in self.loss(state, generator).items()}
+        terms = self.loss(state, generator)
+        none = torch.zeros(self.config.train.restarts, device=self.device, dtype=torch.float64)
+        return _Evaluation(state, terms, sum(terms.values(), none))
 
+    @torch.no_grad()
     def _result(self) -> Fit:
-        progress = self._progress
-        best = progress.best
-        pairs = Graph.from_keys(self.graph.num_nodes, best["keys"].numpy())
-        self._build(pairs, best["observed"])
-        self.model.load_state_dict(best["model"])
-        state, terms = self._evaluate()
-        probs = state.assignment.cpu().numpy()
-        clusters = state.clusters.cpu().numpy()
+        train, progress = self.config.train, self._progress
+        state, terms, losses = self._evaluate()
+        means = _finite_means(terms, f"after {progress.epoch} epochs the loss is not finite: {{}}")
+        best = int(losses.argmin())
+        probs = state.assignment.cpu().numpy()  # (N, R, K)
+        embeddings = [embedding.cpu().numpy() for embedding in self.model.embeddings(state)]
+        assignments = {"head": state.clusters[:, best].cpu().numpy()}
+        if self.view is not None:
+            assignments["kmeans"] = self.view.clusters
+        if train.consensus == "none":
+            clusters, embedding = assignments["head"], embeddings[best]
+            probs = probs[:, best]
+            weight = state.weights[best if len(state.weights) > 1 else 0]
+            means = {name: term[best].item() for name, term in terms.items()}
+        else:
+            joined = consensus_of(train.consensus, probs, embeddings, self.config.seed)
+            clusters, probs, embedding = joined.clusters, joined.probs, joined.embedding
+            assignments["consensus"] = clusters
+            weight = torch.stack(state.weights).mean(0)
         asked, found = probs.shape[1], len(np.unique(clusters))
         warnings = []
         if found < asked:
@@ -323,17 +362,17 @@ class Trainer:
                 f"{asked} clusters asked for, {found} found: the others are empty; try more "
                 "train.restarts or another train.lr"
             )
-        with torch.no_grad():
-            embedding = self.model.embedding(state)
+        structure = self.model.structure
         return Fit(
             clusters=clusters,
+            assignments=assignments,
             probs=probs,
-            embedding=embedding.cpu().numpy(),
-            graph=pairs,
-            weight=state.weight.detach().cpu().numpy(),
-            observed=best["observed"].numpy(),
-            loss={"total": sum(terms.values()), **terms},
-            restart_losses=list(progress.restart_losses),
+            embedding=embedding,
+            graph=structure.graph.to("cpu"),
+            weight=weight.cpu().numpy(),
+            observed=structure.observed.cpu().numpy(),
+            loss={"total": sum(means.values()), **means},
+            restart_losses=losses.tolist(),
             engine=self.engine,
             epoch_seconds=list(progress.epoch_seconds),
             warnings=warnings,
@@ -342,20 +381,22 @@ class Trainer:
     # -----------------------------------------------------------------------------------------
 
     def _refresh_candidates(self) -> None:
-        """Every so many epochs, new pairs take the place of the lighter half of the candidates."""
+        """Every so many epochs, new pairs take the place of the lighter half of the candidates.
+
+        Pairs within clusters are drawn in those of the replica with the lowest loss; where each
+        replica has its own A', the mean of their weights says what is light.
+        """
         config, progress = self.config.structure.candidates, self._progress
         due = config.refresh_every and progress.epoch and not progress.epoch % config.refresh_every
-        if not due or not self.config.structure.learnable:
+        if not due or not self._learns_structure:
             return
         old = self.model.structure
-        self.model.eval()
-        with torch.no_grad():
-            clusters = self.model(self.features).clusters.cpu().numpy()
-        rng = np.random.default_rng([self.config.seed, progress.restart, progress.epoch])
-        drawn = draw_candidates(config, self.graph, rng, clusters)
+        state, _, losses = self._evaluate()
+        clusters = state.clusters[:, int(losses.argmin())].cpu().numpy()
+        drawn = draw_candidates(config, self.graph, self._rng(), clusters)
         if not drawn:
             return
-        weight = old().detach()
+        weight = old().detach().mean(0)
         candidates = ~old.observed
         kept = old.observed.clone()
         if candidates.any():
@@ -374,10 +415,10 @@ class Trainer:
         structure = LearnedAdjacency(
             pairs.to(self.device),
             observed.to(self.device),
-            torch.full((pairs.num_edges,), first, device=self.device),
+            torch.full((len(old), pairs.num_edges), first, device=self.device),
         )
         with torch.no_grad():
-            structure.theta[place] = old[kept]
+            structure.theta[:, place] = old[:, kept]
         self.model.set_structure(structure)
         self.optimizer.param_groups[1]["params"] = [structure.theta]
         moments = self.optimizer.state.pop(old, None)
@@ -385,7 +426,7 @@ class Trainer:
             carried = {"step": moments["step"]}
             for name in ("exp_avg", "exp_avg_sq"):
                 carried[name] = torch.zeros_like(structure.theta)
-                carried[name][place] = moments[name][kept]
+                carried[name][:, place] = moments[name][:, kept]
             self.optimizer.state[structure.theta] = carried
 
     # -----------------------------------------------------------------------------------------
@@ -430,6 +471,42 @@ class Trainer:
         torch.set_rng_state(state["rng"])
         if state["rng_cuda"] is not None:
             torch.cuda.set_rng_state(state["rng_cuda"], self.device)
+
+
+@contextmanager
+def _denormals_flushed() -> Iterator[None]:
+    """Numbers below 1e-38 count as 0: saturated memberships and their squares are full of them.
+
+    A CPU takes a hundred times as long to multiply one, and beside numbers of ordinary size it
+    changes nothing.
+    """
+    before = bool(torch.tensor(1e-40) * 1 == 0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+def _clusters_in_use(state: State) -> torch.Tensor:
+    """Number of clusters that have nodes, of each replica (R,)."""
+    num_clusters = state.assignment.shape[2]
+    return torch.nn.functional.one_hot(state.clusters, num_clusters).amax(0).sum(1)
+
+
+def _finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, float]:
+    """Mean of each term over replicas.
+
+    Raises
+    ------
+    NonFiniteLossError
+        With the message, into which the terms are put, where one is not finite in some replica.
+    """
+    values = {name: term.mean().item() for name, term in terms.items()}
+    if not all(math.isfinite(value) for value in values.values()):
+        shown = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
+        raise NonFiniteLossError(message.format(shown))
+    return values
 
 
 def _digest(feat: sp.csr_matrix) -> str:

@@ -2,8 +2,9 @@
 
 from user_dgl.encoders.gae import GAE
 from user_dgl.encoders.gcn import GCN
-from user_dgl.encoders.propagation import Propagation
+from user_dgl.encoders.smooth import Smooth
 
+# Those with weights, by name; `Smooth` is made from data, by `user_dgl.smoothing`.
 ENCODERS = {"gcn": GCN, "gae": GAE}
 
-__all__ = ["ENCODERS", "GAE", "GCN", "Propagation"]
+__all__ = ["ENCODERS", "GAE", "GCN", "Smooth"]

@@ -5,8 +5,9 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from user_dgl.encoders.propagation import Propagation
+from user_dgl.dropout import dropout
 from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.propagation import Propagation
 
 
 class GAE(nn.Module):
@@ -26,12 +27,13 @@ class GAE(nn.Module):
         self.weights = nn.ParameterList(
             nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
         self.out_feats = hidden_feats[-1]
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         hidden = propagation(features.matmul(self.weights[0]))
         for weight in list(self.weights)[1:]:
-            hidden = propagation(self.dropout(torch.relu(hidden)) @ weight)
+            hidden = dropout(torch.relu(hidden), self.dropout, self.training)
+            hidden = propagation(hidden @ weight)
         return hidden

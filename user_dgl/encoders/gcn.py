@@ -5,8 +5,9 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from user_dgl.encoders.propagation import Propagation
+from user_dgl.dropout import dropout
 from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.propagation import Propagation
 
 _EPS = 1e-5  # as in torch.nn.BatchNorm1d
 
@@ -36,7 +37,7 @@ class InputBatchNormLinear(nn.Module):
         """(N, F) -> (N, out_feats)."""
         scale = self.gamma * (features.column_variance + _EPS).rsqrt()  # (F,)
         weight = self.linear.weight.t()  # (F, out)
-        return features.centred_matmul(scale[:, None] * weight) + self.beta @ weight
+        return features.centred_matmul(scale[:, None] * weight).add_(self.beta @ weight)
 
 
 class GCN(nn.Module):
@@ -62,7 +63,7 @@ class GCN(nn.Module):
         self.norms = nn.ModuleList(
             nn.BatchNorm1d(width, eps=_EPS, track_running_stats=False) for width in hidden_feats
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
         self.out_feats = hidden_feats[-1]
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
@@ -70,6 +71,7 @@ class GCN(nn.Module):
         hidden = self.first(features)
         for layer, (bias, norm) in enumerate(zip(self.biases, self.norms, strict=True)):
             if layer:
-                hidden = self.linears[layer - 1](self.dropout(hidden))
-            hidden = norm(torch.relu(propagation(hidden) + bias))
+                hidden = dropout(hidden, self.dropout, self.training)
+                hidden = self.linears[layer - 1](hidden)
+            hidden = norm(propagation(hidden).add_(bias).relu_())
         return hidden

@@ -1,4 +1,4 @@
-"""The normalised adjacency that encoders multiply with."""
+"""The normalised adjacency, and smoothing with it."""
 
 from dataclasses import dataclass
 
@@ -39,4 +39,25 @@ class Propagation:
         """S x for x (N, d)."""
         scale = self.scale[:, None]
         x = scale * x
-        return scale * (neighbor_sum(self.graph, self.weight, x, self.engine) + x)
+        return scale * neighbor_sum(self.graph, self.weight, x, self.engine).add_(x)
+
+
+def smooth(propagation: Propagation, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:
+    r"""Mean over neighbourhoods of all sizes, :math:`a x + \frac{1 - a}{K} \sum_{t=1}^K S^t x`.
+
+    Smoothing of SSGC (Zhu and Koniusz, 2021), here on a weighted graph.
+
+    Parameters
+    ----------
+    propagation : Propagation
+    x : Tensor (N, d)
+    hops : int
+        K.
+    self_share : float
+        a.
+    """
+    step, total = x, torch.zeros_like(x)
+    for _ in range(hops):
+        step = propagation(step)
+        total = total + step
+    return self_share * x + (1 - self_share) / hops * total

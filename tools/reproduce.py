@@ -1,0 +1,188 @@
+"""Reproduce every table and figure: ``python tools/reproduce.py TABLE``, or ``all`` of them.
+
+Each training is a process of its own, and its scores are one row of RESULTS/TABLE.csv. A run that
+is stopped goes on where it was; a row of other settings than the current ones is made anew. Beside
+the CSV come TABLE.md and the pictures. What the tables consist of is in ``reproduction/plan.py``.
+Exit status: 0 done, 1 some cells failed, 2 unusable options, 130 interrupted.
+"""
+
+import argparse
+import importlib.util
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pandas as pd
+from reproduction import plan, tables
+from reproduction.cells import KEY, Cell, grouped, read_rows, run_cells, survey, write_text
+
+DESCRIPTIONS = {
+    "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
+    "meta-attack": "the same on published attacked graphs",
+    "unseen": "the default config on sets that it was not made for",
+    "ablation": "the recipe without one part at a time",
+    "parameters": "alpha and beta of the paper's model, with line plots",
+    "case-study": "heat maps of the clean, the noisy and the learned graph",
+    "all": "all of the above in order",
+}
+WITH_FIGURES = ("parameters", "case-study")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    names = list(plan.TABLES) if arguments.table == "all" else [arguments.table]
+    whole = {name: plan.TABLES[name]() for name in names}
+    wanted = {
+        "dataset": arguments.datasets,
+        "method": arguments.methods,
+        "rate": arguments.rates,
+        "seed": arguments.seeds,
+    }
+    selected = {name: plan.select(cells, **wanted) for name, cells in whole.items()}
+    if not any(selected.values()):
+        _nothing_selected(parser, [cell for cells in whole.values() for cell in cells])
+    if arguments.dry_run:
+        for cells in selected.values():
+            _list_missing(cells, arguments.results, arguments.force)
+        return 0
+    figures = [name for name in WITH_FIGURES if selected.get(name)]
+    if figures and importlib.util.find_spec("matplotlib") is None:
+        parser.error(f"{figures[0]} draws with matplotlib: pip install 'user_dgl[plot]'")
+    # So that a plain kill, too, ends the trainings and keeps what is finished.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status = 0
+    for name, cells in selected.items():
+        if not cells:
+            continue
+        print(f"{name}: {len(cells)} cells", flush=True)
+        outcome = run_cells(cells, arguments.results, arguments.jobs, arguments.force, plan.prepare)
+        write_report(name, whole[name], arguments.results)
+        for line in grouped(outcome.failed):
+            print(f"failed: {line}", file=sys.stderr)
+        if outcome.interrupted:
+            print("interrupted; the same command goes on from here", file=sys.stderr)
+            return 130
+        status = max(status, bool(outcome.failed))
+    return int(status)
+
+
+def write_report(table: str, cells: list[Cell], results: Path) -> None:
+    """Write the Markdown page and the pictures of what is finished.
+
+    Parameters
+    ----------
+    table : str
+    cells : list of Cell
+        All of the table's, not only those just run.
+    results : Path
+    """
+    state = survey(cells, results)
+    finished = {cell.key for cell in state.finished}
+    rows = read_rows(results, table)
+    keys = rows[KEY].itertuples(index=False, name=None)
+    rows = rows[pd.Series([key in finished for key in keys], index=rows.index, dtype=bool)]
+    file = results / f"{table}.md"
+    write_text(file, tables.report(table, rows, cells))
+    print(file)
+    if table in WITH_FIGURES and finished:
+        from reproduction import figures
+
+        if table == "parameters":
+            drawn = figures.draw_parameters(rows, results)
+        else:
+            drawn = figures.draw_case_study(state.finished, results)
+        print("\n".join(map(str, drawn)))
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers from a list with ranges.
+
+    >>> numbers("0-2,5")
+    [0, 1, 2, 5]
+    """
+    found = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise argparse.ArgumentTypeError(f"{text!r}: expected numbers such as 0-9 or 0,1,2")
+        found += range(int(first), int(last if dash else first) + 1)
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    shared = argparse.ArgumentParser(add_help=False)
+    add = shared.add_argument
+    cores = len(os.sched_getaffinity(0))
+    add("--jobs", type=_positive, default=cores, metavar="N", help="processes; default: one a core")
+    add("--seeds", type=numbers, metavar="0-9|0,1,2", help="only these seeds of the table")
+    add("--datasets", type=_names, metavar="A,B", help="only these data sets")
+    add("--rates", type=numbers, metavar="0,50", help="only these rates of noise, in percent")
+    add("--methods", type=_names, metavar="A,B", help="only these; names optional ones too")
+    add(
+        "--results",
+        type=Path,
+        default=Path(__file__).with_name("results"),
+        metavar="DIR",
+        help="folder of CSV files, tables and pictures; default: results beside this script",
+    )
+    add("--dry-run", action="store_true", help="list the cells that would run, and stop")
+    add("--force", action="store_true", help="run finished cells again")
+    commands = parser.add_subparsers(dest="table", required=True, metavar="TABLE")
+    for name, text in DESCRIPTIONS.items():
+        commands.add_parser(name, help=text, description=text, parents=[shared])
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _nothing_selected(parser, cells: list[Cell]) -> None:
+    there = (
+        f"{name}s {', '.join(dict.fromkeys(str(getattr(cell, name)) for cell in cells))}"
+        for name in ("dataset", "method", "rate", "seed")
+    )
+    parser.error(f"no cell is selected; there are {'; '.join(there)}")
+
+
+def _list_missing(cells: list[Cell], results: Path, force: bool) -> None:
+    state = survey(cells, results)
+    for name, listed in (
+        ("missing", state.missing),
+        ("stale", state.stale),
+        ("finished", state.finished if force else []),
+    ):
+        for cell in listed:
+            print(f"{name}: {cell}")
+    for line in grouped(state.unusable):
+        print(f"unusable: {line}")
+    if cells:
+        print(
+            f"{cells[0].table}: {len(state.finished)} finished, {len(state.missing)} missing, "
+            f"{len(state.stale)} stale, {len(state.unusable)} unusable"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

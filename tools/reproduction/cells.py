@@ -1,0 +1,392 @@
+"""One training is one cell of a table: run it, keep its scores as one row of a CSV file."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from user_dgl.config import Config, load_config, to_yaml
+from user_dgl.errors import InputError
+
+KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
+METRICS = ["nmi", "acc", "ari", "f1"]
+ASSIGNMENTS = ["head", "kmeans"]
+FLOORS = ["features_kmeans", "smooth_kmeans"]
+COLUMNS = [
+    *KEY,
+    *METRICS,
+    *(f"nmi_{name}" for name in ASSIGNMENTS),
+    *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in FLOORS for m in METRICS[:3]),
+    *("weight_auc", "weight_ap", "estimated_share", "true_share", "view", "num_clusters_found"),
+    *("seconds", "peak_memory_mb", "digest", "user_dgl"),
+]
+_TEXT = ["table", "dataset", "method", "kind", "view", "digest", "user_dgl"]
+# Stands in overrides for the folder of inputs made before training, which has another path on
+# every machine.
+PREPARED = "PREPARED"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training of one table.
+
+    Attributes
+    ----------
+    table, dataset, method : str
+    kind : str
+        ``data.noise.kind``.
+    rate : int
+        Noise in percent.
+    seed : int
+    config : Path
+    overrides : tuple of str
+        Settings beside the seed and the floors.
+    keeps_run : bool
+        Whether the run directory stays, for figures.
+    """
+
+    table: str
+    dataset: str
+    method: str
+    kind: str
+    rate: int
+    seed: int
+    config: Path
+    overrides: tuple[str, ...] = ()
+    keeps_run: bool = False
+
+    @property
+    def key(self) -> tuple:
+        """What tells the cell from all others."""
+        return (self.table, self.dataset, self.method, self.kind, self.rate, self.seed)
+
+    @property
+    def settings(self) -> list[str]:
+        """All overrides but ``output_dir``."""
+        return [*self.overrides, f"seed={self.seed}", "eval.floors=true"]
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.dataset} {self.method} {self.rate} % seed {self.seed}"
+
+    def run_dir(self, results: Path) -> Path:
+        """Where the run stays, if it does."""
+        return results / "outputs" / f"{self.dataset}-{self.method}-{self.rate}-seed{self.seed}"
+
+
+def settings_digest(config: Config) -> str:
+    """A short digest of all settings that can change the scores."""
+    config = replace(
+        config,
+        output_dir=None,
+        overwrite=False,
+        data=replace(config.data, root=None),
+        train=replace(config.train, resume=False, log_every=1, checkpoint_every=1),
+    )
+    return hashlib.sha256(to_yaml(config).encode()).hexdigest()[:12]
+
+
+@dataclass
+class Survey:
+    """Where the cells of a table stand.
+
+    Attributes
+    ----------
+    digests : dict
+        Digest of the current settings, by key of the cell.
+    finished, missing, stale : list of Cell
+        Stale: its row is of other settings than the current ones.
+    unusable : dict
+        Why the settings cannot be read, by cell.
+    """
+
+    digests: dict[tuple, str]
+    finished: list[Cell]
+    missing: list[Cell]
+    stale: list[Cell]
+    unusable: dict[Cell, str]
+
+
+def survey(cells: Sequence[Cell], results: Path) -> Survey:
+    """Compare cells with the rows that are there."""
+    found = Survey({}, [], [], [], {})
+    kept = {
+        tuple(row[:-1]): row[-1]
+        for table in {cell.table for cell in cells}
+        for row in read_rows(results, table)[[*KEY, "digest"]].itertuples(index=False)
+    }
+    for cell in cells:
+        try:
+            digest = settings_digest(load_config(cell.config, cell.settings))
+        except InputError as error:
+            found.unusable[cell] = str(error)
+            continue
+        found.digests[cell.key] = digest
+        if cell.key not in kept:
+            found.missing.append(cell)
+        elif kept[cell.key] != digest:
+            found.stale.append(cell)
+        elif cell.keeps_run and not (cell.run_dir(results) / "result.json").exists():
+            found.missing.append(cell)
+        else:
+            found.finished.append(cell)
+    return found
+
+
+@dataclass
+class Outcome:
+    """What became of the cells that had to run.
+
+    Attributes
+    ----------
+    done : int
+    failed : dict
+        Last line of its error output, by cell.
+    interrupted : bool
+    """
+
+    done: int
+    failed: dict[Cell, str]
+    interrupted: bool = False
+
+
+def grouped(messages: dict[Cell, str]) -> list[str]:
+    """One line for each distinct message, with the first of its cells and their number."""
+    first = {message: cell for cell, message in reversed(messages.items())}
+    return [
+        f"{first[message]}{f' and {n - 1} more' if n > 1 else ''}: {message}"
+        for message, n in Counter(messages.values()).items()
+    ]
+
+
+def run_cells(
+    cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool = False, prepare=None
+) -> Outcome:
+    """Run the cells that are missing or stale; each finished one is on disk at once.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of one table.
+    results : Path
+        Folder of the CSV files; made if absent.
+    jobs : int
+        Processes at a time. With more than one, each has one thread.
+    force : bool
+        Run finished cells too.
+    prepare : callable, optional
+        ``prepare(folder)`` makes inputs that cells read from there; called if one does and is
+        to run.
+
+    Returns
+    -------
+    Outcome
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    state = survey(cells, results)
+    outcome = Outcome(0, dict(state.unusable))
+    if state.stale:
+        tqdm.write(f"{len(state.stale)} cells are of other settings than now and run again")
+    pending = [*state.missing, *state.stale, *(state.finished if force else [])]
+    if not force:
+        pending = _reuse_rows(pending, state, results, outcome)
+    if not pending:
+        return outcome
+    prepared = (results / "outputs" / "prepared").resolve()
+    if prepare and any(PREPARED in text for cell in pending for text in cell.overrides):
+        try:
+            prepare(prepared)
+        except (InputError, OSError) as error:
+            # The cells that need it fail for the file they miss; the others go on.
+            tqdm.write(f"Failed: {error}")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"} if jobs > 1 else dict(os.environ)
+    children = _Children(environment)
+    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(pending), unit="cell") as bar:
+        try:
+            futures = {
+                pool.submit(_train, cell, results, prepared, children): cell for cell in pending
+            }
+            for future in as_completed(futures):
+                cell = futures[future]
+                try:
+                    result = future.result()
+                except (_Failure, OSError, ValueError) as error:
+                    outcome.failed[cell] = str(error)
+                    bar.write(f"Failed: {cell}: {error}")
+                else:
+                    add_rows(results, [result_row(cell, result, state.digests[cell.key])])
+                    outcome.done += 1
+                bar.update()
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.stop()
+    return outcome
+
+
+class _Failure(Exception):
+    """A training that ended without a result; the text is for people."""
+
+
+class _Children:
+    """The processes that run now, so that an interrupt can end them all."""
+
+    def __init__(self, environment: dict[str, str]):
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen] = set()
+        self._stopped = False
+
+    def run(self, command: list[str]) -> tuple[int, str]:
+        """Exit status and error output."""
+        with self._lock:
+            if self._stopped:
+                raise _Failure("interrupted")
+            child = subprocess.Popen(
+                command,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+            self._running.add(child)
+        _, errors = child.communicate()
+        with self._lock:
+            self._running.discard(child)
+        return child.returncode, errors
+
+    def stop(self):
+        with self._lock:
+            self._stopped = True
+            for child in self._running:
+                child.terminate()
+
+
+def _train(cell: Cell, results: Path, prepared: Path, children: _Children) -> dict:
+    """The content of ``result.json``."""
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        run = Path(folder) / "run"
+        settings = [text.replace(PREPARED, str(prepared)) for text in cell.settings]
+        # -P: the package that this script imports, not one in the folder that it is called from.
+        command = [sys.executable, "-P", "-m", "user_dgl", "train", str(cell.config), *settings]
+        status, errors = children.run([*command, f"output_dir={run}"])
+        if status:
+            lines = [line for line in errors.splitlines() if line.strip()]
+            raise _Failure(lines[-1].strip() if lines else f"exit status {status}")
+        result = json.loads((run / "result.json").read_text())
+        if cell.keeps_run:
+            kept = cell.run_dir(results)
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(run, kept)
+        return result
+
+
+def result_row(cell: Cell, result: dict, digest: str) -> dict:
+    """The row of a finished cell.
+
+    Parameters
+    ----------
+    cell : Cell
+    result : dict
+        Content of ``result.json``; parts that a run does not have stay empty.
+    digest : str
+        Of its settings.
+
+    Returns
+    -------
+    dict, by column
+    """
+    noise = result["noise"]
+    row = {
+        **dict(zip(KEY, cell.key, strict=True)),
+        **result["metrics"],
+        **{key: noise[key] for key in ("weight_auc", "weight_ap", "estimated_share", "true_share")},
+        "view": result.get("view"),
+        "num_clusters_found": result["num_clusters_found"],
+        "seconds": result["seconds_total"],
+        "peak_memory_mb": result["peak_memory_mb"],
+        "digest": digest,
+        "user_dgl": result["versions"]["user_dgl"],
+    }
+    for name in ASSIGNMENTS:
+        row[f"nmi_{name}"] = result.get("assignments", {}).get(name, {}).get("nmi")
+    for prefix, section in (("", "floors"), ("prepared_", "floors_prepared")):
+        for floor, metrics in result.get(section, {}).items():
+            row |= {f"{prefix}{floor}_{name}": metrics[name] for name in METRICS[:3]}
+    return {name: row.get(name) for name in COLUMNS}
+
+
+def read_rows(results: Path, table: str) -> pd.DataFrame:
+    """The rows of a table, those of the other settings too; empty where there is no file."""
+    file = results / f"{table}.csv"
+    if not file.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    # As text, or a digest such as 12e456789012 would be a number.
+    rows = pd.read_csv(file, dtype=dict.fromkeys(_TEXT, str))
+    return rows.reindex(columns=COLUMNS)
+
+
+def add_rows(results: Path, rows: list[dict]) -> None:
+    """Add rows of one table to its file, in place of those of the same cells."""
+    table = rows[0]["table"]
+    with _locked(results):
+        kept = read_rows(results, table).to_dict("records")
+        by_key = {tuple(row[name] for name in KEY): row for row in [*kept, *rows]}
+        merged = pd.DataFrame(by_key.values(), columns=COLUMNS).sort_values(KEY)
+        text = merged.to_csv(index=False, float_format="%.4f", lineterminator="\n")
+        write_text(results / f"{table}.csv", text)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file aside and rename it, so that it is whole at any time."""
+    aside = file.with_name(f".{file.name}.part")
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, file)
+
+
+@contextmanager
+def _locked(folder: Path):
+    """Keep a second reproduce.py on the same folder from writing at the same moment."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _reuse_rows(pending: list[Cell], state: Survey, results: Path, outcome: Outcome) -> list[Cell]:
+    """Copy the rows of finished cells of the same settings; returns the cells that remain.
+
+    The full model of the ablation, say, is a cell of the random noise table too.
+    """
+    known = {}
+    for file in sorted(results.glob("*.csv")):
+        known |= {row["digest"]: row for row in read_rows(results, file.stem).to_dict("records")}
+    rows, rest = [], []
+    for cell in pending:
+        row = known.get(state.digests[cell.key])
+        if row is None or cell.keeps_run:
+            rest.append(cell)
+        else:
+            rows.append(row | dict(zip(KEY, cell.key, strict=True)))
+    if rows:
+        add_rows(results, rows)
+        outcome.done += len(rows)
+        tqdm.write(f"{len(rows)} cells taken from finished ones of the same settings")
+    return rest

@@ -1,0 +1,44 @@
+"""k-means, the same for every number of cores."""
+
+import warnings
+
+import numpy as np
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+MINI_BATCH_ABOVE = 100_000
+
+
+def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
+    """k-means++ with restarts, the one with the smallest sum of squared distances.
+
+    Beyond 100,000 points, mini-batch k-means. Fewer distinct points than clusters give fewer
+    clusters.
+
+    Parameters
+    ----------
+    points : ndarray (N, d)
+    num_clusters : int
+    seed : int
+    num_starts : int
+
+    Returns
+    -------
+    int64 ndarray (N,)
+        Clusters in 0..num_clusters-1; the same bit for bit for the same seed.
+    """
+    num_clusters = min(num_clusters, len(points))
+    settings = {"n_clusters": num_clusters, "n_init": num_starts, "random_state": seed}
+    if len(points) > MINI_BATCH_ABOVE:
+        batch = max(4096, num_clusters)
+        model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
+    else:
+        model = KMeans(**settings)
+    # Threads add their partial centroids up in the order in which they finish, so the result would
+    # depend on their number and, beyond two, on chance. On points this few they also wait more than
+    # they compute: on a busy machine one thread is several times faster.
+    with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
+        # "Number of distinct clusters found smaller than n_clusters": documented above.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit_predict(points).astype(np.int64)
