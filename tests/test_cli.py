@@ -30,7 +30,7 @@ RESULT_KEYS = {
     "num_clusters", "num_clusters_found", "num_labelled_nodes", "metrics", "scores", "floors",
     "noise", "structure", "loss", "restart_losses", "epochs", "stages", "seconds_total",
     "seconds_per_epoch", "peak_memory_mb", "engine", "world_size", "seed", "versions", "notes",
-    "assignments",
+    "assignments", "labels_from",
     "warnings",
 }  # fmt: skip
 

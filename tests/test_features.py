@@ -73,7 +73,8 @@ def test_equals_dense_formula(feat, settings, oracle):
 def test_stored_zeros_and_repeats_do_not_count_as_documents():
     # Column 0: rows 0 (given as 1 + 1) and 1 (a stored zero), so one document of three.
     entries = ([1.0, 1.0, 0.0], ([0, 0, 1], [0, 0, 0]))
-    prepared = prepare_features(sp.coo_matrix(entries, shape=(3, 2)), FeaturesConfig(weighting="tf_idf"))
+    config = FeaturesConfig(weighting="tf_idf")
+    prepared = prepare_features(sp.coo_matrix(entries, shape=(3, 2)), config)
     assert prepared[0, 0] == pytest.approx(2 * np.log(3))
     assert prepared.nnz == 1
 

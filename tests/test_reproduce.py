@@ -212,14 +212,16 @@ def test_interrupt_keeps_what_is_finished(tmp_path, monkeypatch):
 
 def test_optional_parts_of_a_result():
     plain = cells_module.result_row(_cell(), _result(), "d")
-    assert (plain["nmi_head"], plain["view"], plain["prepared_smooth_kmeans_nmi"]) == (None,) * 3
+    assert (plain["nmi_head"], plain["self_share"], plain["prepared_smooth_kmeans_nmi"]) == (
+        None,
+    ) * 3
     more = _result(
-        view="z",
+        view={"self_share": 0.3},
         assignments={"head": {"nmi": 1.0}, "kmeans": {"nmi": 2.0}},
         floors_prepared={"smooth_kmeans": {"nmi": 3.0, "acc": 4.0, "ari": 5.0}},
     )
     row = cells_module.result_row(_cell(), more, "d")
-    assert (row["nmi_head"], row["nmi_kmeans"], row["view"]) == (1, 2, "z")
+    assert (row["nmi_head"], row["nmi_kmeans"], row["self_share"]) == (1, 2, 0.3)
     assert row["prepared_smooth_kmeans_ari"] == 5
 
 
@@ -317,16 +319,6 @@ def test_settings_of_the_plan_are_read():
     assert config.data.noise.file == "prognn_meta/cora_meta_adj_0.1.npz"
     assert config.data.largest_component
     assert config.data.name is None
-
-
-def test_polblogs_gets_identity_features(tmp_path, data_folder, monkeypatch):
-    data_folder("prognn_meta")
-    plan.prepare(tmp_path)
-    from user_dgl.data import load_npz
-
-    data = load_npz(tmp_path / "polblogs.npz")
-    assert data.feat.shape == (1490, 1490)
-    assert (data.feat != sp.identity(1490)).nnz == 0
 
 
 # ---------------------------------------------------------------------------------------------

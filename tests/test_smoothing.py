@@ -73,25 +73,33 @@ def test_projecting_first_gives_the_projected_rows(data):
 
 def _chosen(data, graph=None):
     graph = data.graph if graph is None else graph
-    propagation = Propagation.of(graph, torch.ones(graph.num_edges), "csr")
-    scores = held_out_scores(propagation, normalize(data.feat), 8, 12, 0)
+    weight = torch.ones(graph.num_edges)
+    reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 64, 0))
+    scores = held_out_scores(graph, weight, reduced, 8, 12, 0, "csr")
     assert list(scores) == list(SELF_SHARES)
+    assert all(0 <= score <= 100 for score in scores.values())
     return max(scores, key=scores.get)
 
 
-def test_own_share_is_small_where_neighbours_are_alike_and_large_where_not():
-    helpful = _blocks(average_degree=10.0, mixing=0.0, words_per_node=8, topic_share=0.3)
-    assert _chosen(helpful) <= 0.2
-    random = np.random.default_rng(0).integers(0, 300, (2, 1500))
-    shuffled, _ = Graph.from_edges(300, *random)
-    long_texts = _blocks(average_degree=10.0, words_per_node=150, topic_share=0.5)
-    assert _chosen(long_texts, shuffled) == 0.75
+def test_own_share_is_small_where_neighbours_say_more_and_large_where_features_do():
+    short_texts = _blocks(average_degree=16.0, mixing=0.0, words_per_node=5, topic_share=0.3)
+    long_texts = _blocks(average_degree=4.0, mixing=0.6, words_per_node=100, topic_share=0.8)
+    assert _chosen(short_texts) < _chosen(long_texts)
 
 
-def test_too_few_columns_to_hold_out(data):
-    narrow = sp.csr_matrix(data.feat[:, :3])
-    weight = torch.ones(data.graph.num_edges)
-    view = smoothed_view(data.graph, weight, narrow, SmoothConfig(), 3, 0, "csr")
+def test_edges_left_out_are_left_out(data):
+    """Features that say nothing foretell no edge of a graph without structure."""
+    rng = np.random.default_rng(0)
+    graph, _ = Graph.from_edges(300, *rng.integers(0, 300, (2, 1200)))
+    reduced = torch.from_numpy(rng.normal(size=(300, 30)).astype(np.float32))
+    scores = held_out_scores(graph, torch.ones(graph.num_edges), reduced, 4, 12, 0, "csr")
+    # Smoothing over the edges that are scored would give far more.
+    assert all(35 < score < 65 for score in scores.values())
+
+
+def test_too_few_edges_to_hold_out(data):
+    graph, _ = Graph.from_edges(300, [0, 1], [1, 2])
+    view = smoothed_view(graph, torch.ones(2), data.feat, SmoothConfig(), 3, 0, "csr")
     assert view.scores == {}
     assert view.self_share in SELF_SHARES
 
@@ -119,9 +127,9 @@ def test_centroids_are_those_of_kmeans(data):
     [
         ("loss.davies_bouldin_weight=0.5", "loss.mixture_weight=1", "train.structure_lr=0"),
         ("loss.davies_bouldin_weight=0.1", "train.structure_lr=0.02"),
-        ("loss.mixture_weight=1", "loss.scale_by_self_share=true"),
+        ("loss.mixture_weight=1", "loss.davies_bouldin_space=features"),
     ],
-    ids=["fixed", "learned", "scaled"],
+    ids=["fixed", "learned", "features"],
 )
 def test_training_from_the_view(data, overrides):
     rows = []
@@ -135,15 +143,24 @@ def test_training_from_the_view(data, overrides):
     assert (moved > 0.01) == ("train.structure_lr=0" not in overrides)
 
 
-def test_scale_by_self_share(data):
-    base = [*SMOOTH, "loss.mixture_weight=1", "model.smooth.self_share=0.3", "train.epochs=1"]
-    losses = []
-    for scale in ("false", "true"):
-        config = load_config(None, [*base, f"loss.scale_by_self_share={scale}"])
-        rows = []
-        Trainer(data.graph, data.feat, config, record=rows.append).fit()
-        losses.append(rows[0]["mixture"])
-    assert losses[1] == pytest.approx(0.3 * losses[0])
+def test_labels_rule(data):
+    def fit(rule):
+        overrides = [*SMOOTH, "loss.mixture_weight=0.1", f"model.labels={rule}"]
+        return Trainer(data.graph, data.feat, load_config(None, overrides)).fit()
+
+    head, kmeans, auto = fit("head"), fit("kmeans"), fit("auto")
+    assert head.labels_from == "head"
+    assert np.array_equal(head.clusters, head.assignments["head"])
+    assert np.array_equal(kmeans.clusters, kmeans.assignments["kmeans"])
+    assert np.array_equal(auto.clusters, auto.assignments[auto.labels_from])
+
+
+@pytest.mark.parametrize(("looser", "expected"), [(0.0, "head"), (0.01, "head"), (0.03, "kmeans")])
+def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, looser, expected):
+    given = iter([0.5 * (1 - looser), 0.5])  # of the head, then of k-means
+    monkeypatch.setattr("user_dgl.trainer.silhouette", lambda *_: next(given))
+    config = load_config(None, [*SMOOTH, "model.labels=auto"])
+    assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
 
 
 def test_resumed_equals_uninterrupted(data):

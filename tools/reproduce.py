@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
         if not cells:
             continue
         print(f"{name}: {len(cells)} cells", flush=True)
-        outcome = run_cells(cells, arguments.results, arguments.jobs, arguments.force, plan.prepare)
+        outcome = run_cells(cells, arguments.results, arguments.jobs, arguments.force)
         write_report(name, whole[name], arguments.results)
         for line in grouped(outcome.failed):
             print(f"failed: {line}", file=sys.stderr)

@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 MINI_BATCH_ABOVE = 100_000
+_SILHOUETTE_SAMPLE = 3000
 
 
 def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
@@ -42,3 +44,20 @@ def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 2
         # "Number of distinct clusters found smaller than n_clusters": documented above.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit_predict(points).astype(np.int64)
+
+
+def silhouette(points: np.ndarray, clusters: np.ndarray, seed: int) -> float:
+    """Mean silhouette (Rousseeuw, 1987) of 3,000 points drawn by the seed; 0 for a single cluster.
+
+    Parameters
+    ----------
+    points : ndarray (N, d)
+    clusters : int ndarray (N,)
+    seed : int
+    """
+    drawn = np.random.default_rng(seed).permutation(len(points))[:_SILHOUETTE_SAMPLE]
+    points, clusters = points[drawn], clusters[drawn]
+    if not 1 < len(np.unique(clusters)) < len(points):
+        return 0.0
+    with threadpool_limits(limits=1):
+        return float(silhouette_score(points, clusters))

@@ -167,8 +167,8 @@ class SmoothConfig(Section):
     hops: int = key(16, "steps over the graph", low=1)
     self_share: float | None = key(
         None,
-        "share of a node's own features; null: the one of 0.1, 0.2, 0.3, 0.5 and 0.75 with which "
-        "half of the feature columns predict the other half best",
+        "share of a node's own features; null: the one of 0.05, 0.1, 0.2, 0.3, 0.5 and 0.75 with "
+        "which edges that were left out are told best from random pairs",
         low=0.0,
         high=1.0,
     )
@@ -193,6 +193,13 @@ class ModelConfig(Section):
         "graph_conv: Y = softmax(S H W + b), the authors' code; linear: Y = softmax(H W + b); "
         "centroid: Y = softmax(cos(H, C) / temperature), C starting from k-means",
         choices=("graph_conv", "linear", "centroid"),
+    )
+    labels: str = key(
+        "head",
+        "the clusters of a run: head: arg max of Y; kmeans: k-means on what encoder: smooth gives, "
+        "where training started; auto: head, unless its silhouette there is more than 2 % lower "
+        "than that of kmeans. result.json has the scores of both",
+        choices=("head", "kmeans", "auto"),
     )
     temperature: float = key(0.1, "softness of head: centroid", above=0.0)
     smooth: SmoothConfig = section(SmoothConfig, "the encoder of that name")
@@ -240,11 +247,6 @@ class LossConfig(Section):
         "weight of -mean_i log sum_k exp(cos(h_i, c_k) / temperature), for head: centroid: how "
         "well the centroids fit the embeddings",
         low=0.0,
-    )
-    scale_by_self_share: bool = key(
-        False,
-        "multiply davies_bouldin_weight and mixture_weight by the share of own features that "
-        "encoder: smooth uses: features count for as much as they say more than the graph",
     )
     observed_edge_weight: float = key(
         0.0, "the authors' alpha, weight of the tie between A' and the observed edges", low=0.0
@@ -339,18 +341,18 @@ class Config(Section):
         model, loss = self.model, self.loss
         if (model.encoder == "smooth") != (model.head == "centroid"):
             raise InputError(
-                "model.encoder=smooth and model.head=centroid go together: set both or neither (got "
-                f"encoder={model.encoder}, head={model.head})"
+                "model.encoder=smooth and model.head=centroid go together: set both or neither, got "
+                f"{model.encoder} and {model.head}"
             )
         if model.encoder == "smooth" and self.train.restarts > 1:
             raise InputError(
                 "train.restarts: model.encoder=smooth has nothing to restart, as k-means takes the "
                 "best of 20 starts: set it to 1"
             )
+        if model.encoder != "smooth" and model.labels != "head":
+            raise InputError(f"model.labels={model.labels} needs model.encoder=smooth")
         if model.head != "centroid" and loss.mixture_weight:
             raise InputError("loss.mixture_weight needs model.head=centroid")
-        if model.encoder != "smooth" and loss.scale_by_self_share:
-            raise InputError("loss.scale_by_self_share needs model.encoder=smooth")
         if self.overwrite and self.train.resume:
             raise InputError("overwrite and train.resume exclude each other: set one of them")
         if self.device == "cuda" and self.structure.engine == "dgl":

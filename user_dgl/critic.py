@@ -3,10 +3,10 @@ r"""Edge critic: which observed edges features and the rest of the graph do not 
 Not in the paper, whose A' starts from nothing. Two scores say how well a pair of nodes fits
 together: the cosine of their features, and cosines of features smoothed over a graph from which the
 pair itself was left out. Leaving it out matters: smoothing over an edge makes its ends alike, so
-that every edge, noise or not, would look likely. Random pairs are scored in the same way. A logistic
-regression tells edges from random pairs by these scores; comparing both gives the share of edges
-that look random (Storey, 2002) and a weight for each, one minus its local false discovery rate
-(Efron, 2001).
+that every edge, noise or not, would look likely. Random pairs are scored in the same way. A
+logistic regression tells edges from random pairs by these scores; comparing both gives the share of
+edges that look random (Storey, 2002) and a weight for each, one minus its local false discovery
+rate (Efron, 2001).
 
 No label and no gradient of the training loss enters. Cost: ``2 folds hops`` products with S.
 """
@@ -77,7 +77,8 @@ def criticise(
         return Criticism(np.ones(graph.num_edges, dtype=np.float32), 0.0)
     rng = np.random.default_rng([seed, 1])
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
-    nulls = _random_pairs(graph.num_nodes, graph.num_edges, rng)
+    num_nulls = max(_NULL_PAIRS_PER_EDGE * graph.num_edges, _LEAST_NULL_PAIRS)
+    nulls = random_pairs(graph.num_nodes, num_nulls, rng)
     rows = normalize(feat)
     edge_cosine, null_cosine = feature_cosine(rows, *edges), feature_cosine(rows, *nulls)
     first = _judge(edge_cosine[:, None], null_cosine[:, None])
@@ -148,9 +149,8 @@ def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) ->
     return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
 
 
-def _random_pairs(num_nodes: int, num_edges: int, rng: np.random.Generator) -> np.ndarray:
-    """Pairs of different nodes (2, R)."""
-    count = max(_NULL_PAIRS_PER_EDGE * num_edges, _LEAST_NULL_PAIRS)
+def random_pairs(num_nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Pairs of different nodes (2, count), each pair of nodes equally likely."""
     u = rng.integers(0, num_nodes, count)
     v = (u + rng.integers(1, num_nodes, count)) % num_nodes
     return np.stack([u, v])

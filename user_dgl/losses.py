@@ -228,8 +228,6 @@ class USERLoss:
     engine : str
     prior : Tensor (E,) or float
         First weights of the observed edges.
-    feature_scale : float
-        Factor on the terms that speak of features, :math:`\beta` and :math:`\delta`.
     """
 
     def __init__(
@@ -239,10 +237,9 @@ class USERLoss:
         features: FeatureMatrix,
         engine: str,
         prior: torch.Tensor | float = 1.0,
-        feature_scale: float = 1.0,
     ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
-        self.prior, self.feature_scale = prior, feature_scale
+        self.prior = prior
         self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
         self._degree = weighted_degree(graph, self._ones, engine)
 
@@ -289,10 +286,10 @@ class USERLoss:
                     )
                 ]
             index = torch.stack([davies_bouldin(sums) for sums in every])
-            terms["davies_bouldin"] = self.feature_scale * config.davies_bouldin_weight * index
+            terms["davies_bouldin"] = config.davies_bouldin_weight * index
         if config.mixture_weight:
             fit = state.logits.logsumexp(2).mean(0)
-            terms["mixture"] = -self.feature_scale * config.mixture_weight * fit
+            terms["mixture"] = -config.mixture_weight * fit
         if config.observed_edge_weight and state.learnable:
             penalties = [
                 observed_edge_penalty(weight[state.observed], self.prior, config.observed_edge_form)

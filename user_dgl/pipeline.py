@@ -205,6 +205,7 @@ def _result(
         "num_features": trainer.feat.shape[1],
         "num_clusters": config.model.num_clusters,
         **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
+        "labels_from": fit.labels_from,
         "assignments": {
             name: clustering_metrics(labels, clusters) for name, clusters in fit.assignments.items()
         },

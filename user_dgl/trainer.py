@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
+from user_dgl.clustering import silhouette
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
 from user_dgl.errors import InputError, NonFiniteLossError
@@ -32,6 +34,9 @@ from user_dgl.structure import LearnedAdjacency
 
 # Multiply-adds of a product with the features and the graph.
 _SINGLE_THREAD_BELOW = 2**25
+# NPSI moves clusters to where the graph wants them. By how much may that loosen them among the
+# embeddings before it is the graph's degrees that speak and not its clusters?
+_SILHOUETTE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +46,12 @@ class Fit:
     Attributes
     ----------
     clusters : int64 (N,)
-        Arg max of Y, or the clusters of the consensus.
+        What `ModelConfig.labels` asks for, or the clusters of the consensus.
     assignments : dict of str to int64 (N,)
         Every clustering at hand: ``head``, arg max of Y of the replica with the lowest loss; with
         encoder ``smooth`` ``kmeans``, where it started; with a consensus ``consensus``.
+    labels_from : str
+        Which of them ``clusters`` is.
     probs : float32 (N, K)
         Y, or the mean of the replicas' Y.
     embedding : float32 (N, d)
@@ -66,6 +73,7 @@ class Fit:
 
     clusters: np.ndarray
     assignments: dict[str, np.ndarray]
+    labels_from: str
     probs: np.ndarray
     embedding: np.ndarray
     graph: Graph
@@ -131,7 +139,8 @@ class Trainer:
         self.features = FeatureMatrix(feat, device=self.device)
         self.stages: list[dict[str, Any]] = []
         started = time.perf_counter()
-        self.prior = prior_of(config.structure, graph, feat, config.seed, self.engine)
+        with self._threads():
+            self.prior = prior_of(config.structure, graph, feat, config.seed, self.engine)
         if self.prior.noise_share is not None:
             seconds = time.perf_counter() - started
             self.stages.append({"name": "critic", "epochs": 0, "seconds": seconds})
@@ -145,7 +154,6 @@ class Trainer:
             self.features,
             self.engine,
             self.prior.weight.to(self.device),
-            self.view.self_share if config.loss.scale_by_self_share else 1.0,
         )
         self._static_candidates: list[Pairs] = []
         candidates = config.structure.candidates
@@ -160,15 +168,16 @@ class Trainer:
         if model.encoder != "smooth":
             return None
         started = time.perf_counter()
-        view = smoothed_view(
-            self.graph,
-            self.prior.weight,
-            self.feat,
-            model.smooth,
-            model.num_clusters,
-            self.config.seed,
-            self.engine,
-        )
+        with self._threads():
+            view = smoothed_view(
+                self.graph,
+                self.prior.weight,
+                self.feat,
+                model.smooth,
+                model.num_clusters,
+                self.config.seed,
+                self.engine,
+            )
         self.stages.append({"name": "view", "epochs": 0, "seconds": time.perf_counter() - started})
         self.log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
         return view
@@ -205,7 +214,8 @@ class Trainer:
         threads = torch.get_num_threads()
         torch.set_num_threads(1 if small else threads)
         try:
-            yield
+            with threadpool_limits(1 if small else None):
+                yield
         finally:
             torch.set_num_threads(threads)
 
@@ -342,18 +352,21 @@ class Trainer:
         best = int(losses.argmin())
         probs = state.assignment.cpu().numpy()  # (N, R, K)
         embeddings = [embedding.cpu().numpy() for embedding in self.model.embeddings(state)]
+        labels_from = "head"
         assignments = {"head": state.clusters[:, best].cpu().numpy()}
         if self.view is not None:
             assignments["kmeans"] = self.view.clusters
+            labels_from = self._labels_from(assignments, embeddings[best])
         if train.consensus == "none":
-            clusters, embedding = assignments["head"], embeddings[best]
+            clusters, embedding = assignments[labels_from], embeddings[best]
             probs = probs[:, best]
             weight = state.weights[best if len(state.weights) > 1 else 0]
             means = {name: term[best].item() for name, term in terms.items()}
         else:
             joined = consensus_of(train.consensus, probs, embeddings, self.config.seed)
             clusters, probs, embedding = joined.clusters, joined.probs, joined.embedding
-            assignments["consensus"] = clusters
+            labels_from = "consensus"
+            assignments[labels_from] = clusters
             weight = torch.stack(state.weights).mean(0)
         asked, found = probs.shape[1], len(np.unique(clusters))
         warnings = []
@@ -366,6 +379,7 @@ class Trainer:
         return Fit(
             clusters=clusters,
             assignments=assignments,
+            labels_from=labels_from,
             probs=probs,
             embedding=embedding,
             graph=structure.graph.to("cpu"),
@@ -377,6 +391,17 @@ class Trainer:
             epoch_seconds=list(progress.epoch_seconds),
             warnings=warnings,
         )
+
+    def _labels_from(self, assignments: dict[str, np.ndarray], embedding: np.ndarray) -> str:
+        """Which clustering is the result, by `ModelConfig.labels`."""
+        rule = self.config.model.labels
+        if rule != "auto":
+            return rule
+        head, kmeans = (
+            silhouette(embedding, assignments[name], self.config.seed)
+            for name in ("head", "kmeans")
+        )
+        return "head" if head >= (1 - _SILHOUETTE_TOLERANCE) * kmeans else "kmeans"
 
     # -----------------------------------------------------------------------------------------
 

@@ -31,13 +31,17 @@ COLUMNS = [
     *METRICS,
     *(f"nmi_{name}" for name in ASSIGNMENTS),
     *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in FLOORS for m in METRICS[:3]),
-    *("weight_auc", "weight_ap", "estimated_share", "true_share", "view", "num_clusters_found"),
+    *(
+        "weight_auc",
+        "weight_ap",
+        "estimated_share",
+        "true_share",
+        "self_share",
+        "num_clusters_found",
+    ),
     *("seconds", "peak_memory_mb", "digest", "user_dgl"),
 ]
-_TEXT = ["table", "dataset", "method", "kind", "view", "digest", "user_dgl"]
-# Stands in overrides for the folder of inputs made before training, which has another path on
-# every machine.
-PREPARED = "PREPARED"
+_TEXT = ["table", "dataset", "method", "kind", "digest", "user_dgl"]
 
 
 @dataclass(frozen=True)
@@ -172,9 +176,7 @@ def grouped(messages: dict[Cell, str]) -> list[str]:
     ]
 
 
-def run_cells(
-    cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool = False, prepare=None
-) -> Outcome:
+def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool = False) -> Outcome:
     """Run the cells that are missing or stale; each finished one is on disk at once.
 
     Parameters
@@ -184,12 +186,9 @@ def run_cells(
     results : Path
         Folder of the CSV files; made if absent.
     jobs : int
-        Processes at a time. With more than one, each has one thread.
+        Processes at a time, one thread each.
     force : bool
         Run finished cells too.
-    prepare : callable, optional
-        ``prepare(folder)`` makes inputs that cells read from there; called if one does and is
-        to run.
 
     Returns
     -------
@@ -205,20 +204,12 @@ def run_cells(
         pending = _reuse_rows(pending, state, results, outcome)
     if not pending:
         return outcome
-    prepared = (results / "outputs" / "prepared").resolve()
-    if prepare and any(PREPARED in text for cell in pending for text in cell.overrides):
-        try:
-            prepare(prepared)
-        except (InputError, OSError) as error:
-            # The cells that need it fail for the file they miss; the others go on.
-            tqdm.write(f"Failed: {error}")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"} if jobs > 1 else dict(os.environ)
+    # Alone too: with a second thread these graphs gain little, and lose much on shared cores.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     children = _Children(environment)
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(pending), unit="cell") as bar:
         try:
-            futures = {
-                pool.submit(_train, cell, results, prepared, children): cell for cell in pending
-            }
+            futures = {pool.submit(_train, cell, results, children): cell for cell in pending}
             for future in as_completed(futures):
                 cell = futures[future]
                 try:
@@ -276,13 +267,20 @@ class _Children:
                 child.terminate()
 
 
-def _train(cell: Cell, results: Path, prepared: Path, children: _Children) -> dict:
+def _train(cell: Cell, results: Path, children: _Children) -> dict:
     """The content of ``result.json``."""
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
         run = Path(folder) / "run"
-        settings = [text.replace(PREPARED, str(prepared)) for text in cell.settings]
         # -P: the package that this script imports, not one in the folder that it is called from.
-        command = [sys.executable, "-P", "-m", "user_dgl", "train", str(cell.config), *settings]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "user_dgl",
+            "train",
+            str(cell.config),
+            *cell.settings,
+        ]
         status, errors = children.run([*command, f"output_dir={run}"])
         if status:
             lines = [line for line in errors.splitlines() if line.strip()]
@@ -316,7 +314,7 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
         **dict(zip(KEY, cell.key, strict=True)),
         **result["metrics"],
         **{key: noise[key] for key in ("weight_auc", "weight_ap", "estimated_share", "true_share")},
-        "view": result.get("view"),
+        "self_share": (result.get("view") or {}).get("self_share"),
         "num_clusters_found": result["num_clusters_found"],
         "seconds": result["seconds_total"],
         "peak_memory_mb": result["peak_memory_mb"],

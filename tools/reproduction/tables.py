@@ -182,9 +182,9 @@ def _denoising_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[st
             body.append(
                 [f"{method}: estimated share", *_by_rate(share, "estimated_share", planned)]
             )
-        if chosen["view"].notna().any():
-            views = [_counts(chosen.loc[chosen["rate"] == r, "view"]) for r in planned]
-            body.append([f"{method}: view taken", *views])
+        if chosen["self_share"].notna().any():
+            views = [_counts(chosen.loc[chosen["rate"] == r, "self_share"]) for r in planned]
+            body.append([f"{method}: share of own features", *views])
     # The noise depends on the seed alone, not on the method.
     once = rows.drop_duplicates(["rate", "seed"])
     once = once.assign(true_share=100 * once["true_share"])
