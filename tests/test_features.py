@@ -145,13 +145,14 @@ def test_svd_refuses_what_has_none(shape, num_components):
 @pytest.mark.parametrize(
     ("values", "takes_log", "takes_idf"),
     [
-        ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 0.0, 0.0]], True, True),
-        ([[3.0, 1.0, 0.0], [2.0, 0.0, 7.0], [1.0, 0.0, 0.0]], True, True),
-        ([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]], True, True),
-        ([[0.3, 0.5, 0.0], [0.5, 0.0, 0.7], [1.0, 0.0, 0.0]], True, False),
-        ([[-0.3, 0.5, 0.0], [0.5, 0.0, 0.7], [1.0, 0.0, 0.0]], False, False),
+        ([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]], True, True),
+        ([[3.0, 1.0, 0.0, 0.0], [0.0, 0.0, 7.0, 0.0], [1.0, 0.0, 0.0, 0.0]], True, True),
+        ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.7, 0.0, 0.0, 0.0]], True, True),
+        ([[0.3, 0.5, 0.0, 0.0], [0.0, 0.0, 0.7, 0.0], [1.0, 0.0, 0.0, 0.0]], True, False),
+        ([[-0.3, 0.5, 0.0, 0.0], [0.0, 0.0, 0.7, 0.0], [1.0, 0.0, 0.0, 0.0]], False, False),
+        ([[3.0, 1.0, 2.0, 4.0], [2.0, 5.0, 7.0, 1.0], [1.0, 6.0, 2.0, 3.0]], True, False),
     ],
-    ids=["binary", "counts", "scaled binary", "weights", "signed"],
+    ids=["binary", "counts", "scaled binary", "weights", "signed", "dense counts"],
 )
 def test_auto_weighting_looks_at_the_values(values, takes_log, takes_idf):
     expected = np.array(values)

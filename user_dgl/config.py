@@ -87,7 +87,7 @@ class FeaturesConfig(Section):
     weighting: str = key(
         "none",
         "tf_idf: multiply column j by log(nodes / nodes with a non-zero in j); log: log(1 + x); "
-        "auto: both for 0/1 features and counts, log for other non-negative ones, else none",
+        "auto: both for sparse 0/1 features and counts, log for other non-negative ones, else none",
         choices=("none", "tf_idf", "log", "auto"),
     )
     max_abs_scale: bool = key(
@@ -341,7 +341,7 @@ class Config(Section):
         model, loss = self.model, self.loss
         if (model.encoder == "smooth") != (model.head == "centroid"):
             raise InputError(
-                "model.encoder=smooth and model.head=centroid go together: set both or neither, got "
+                "model.encoder=smooth and model.head=centroid go together: set both or none, got "
                 f"{model.encoder} and {model.head}"
             )
         if model.encoder == "smooth" and self.train.restarts > 1:

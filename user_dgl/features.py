@@ -17,7 +17,7 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     1. weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, ``df_j`` = rows with a non-zero in
        column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``auto``: what the values look like. Negative
        ones are left as they are. Whole numbers, or rows whose non-zeros are all alike, as of a
-       scaled 0/1 row: log, then tf-idf. Other values, weights already: log;
+       scaled 0/1 row, if most of them are 0: log, then tf-idf. Other values: log;
     2. max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``;
     3. row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
@@ -34,7 +34,8 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
         With sorted indices and without stored zeros.
 
     >>> words = sp.csr_matrix([[1.0, 3.0], [1.0, 0.0]])
-    >>> prepare_features(words, FeaturesConfig(weighting="tf_idf", row_norm="l2")).toarray().tolist()
+    >>> config = FeaturesConfig(weighting="tf_idf", row_norm="l2")
+    >>> prepare_features(words, config).toarray().tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
     feat = sp.csr_matrix(feat, dtype=np.float32, copy=True)
@@ -64,7 +65,9 @@ def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
         largest = feat.max(axis=1).toarray().ravel()
         alike = feat.data == np.repeat(largest, np.diff(feat.indptr))
         counts = feat.data == np.rint(feat.data)
-        return True, bool(counts.all() or alike.all())
+        # Where most entries are not 0, being so says nothing, and its weight would be near 0.
+        mostly_zero = 2 * feat.nnz <= feat.shape[0] * feat.shape[1]
+        return True, bool(mostly_zero and (counts.all() or alike.all()))
     if weighting == "log" and feat.data.min() < 0:
         raise InputError("features.weighting=log: there are negative features; use none or auto")
     return weighting == "log", weighting == "tf_idf"

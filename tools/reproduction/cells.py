@@ -24,7 +24,7 @@ from user_dgl.errors import InputError
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
 METRICS = ["nmi", "acc", "ari", "f1"]
-ASSIGNMENTS = ["head", "kmeans"]
+ASSIGNMENTS = ["head", "kmeans", "consensus"]
 FLOORS = ["features_kmeans", "smooth_kmeans"]
 COLUMNS = [
     *KEY,
