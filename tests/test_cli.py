@@ -293,3 +293,22 @@ def test_progress_is_plain_lines_without_a_terminal(tmp_path):
     epochs = [line for line in done.stdout.splitlines() if line.startswith("Epoch ")]
     assert [line[:11] for line in epochs] == [f"Epoch {e:05d}" for e in (5, 10, 15, 20)]
     assert "\r" not in done.stdout
+
+
+def test_data_without_features_use_the_neighbours(tmp_path, capsys):
+    """With features made of the edges, nothing may judge the edges by them."""
+    edges = [(i, (i + d) % 12) for i in range(12) for d in (1, 2)]
+    edges += [(12 + u, 12 + v) for u, v in edges] + [(0, 12)]
+    (tmp_path / "edges.csv").write_text("".join(f"{u},{v}\n" for u, v in edges))
+    config = str(Path(QUICKSTART).parent / "default.yaml")
+    overrides = ["data.kind=edge_list", f"data.edges={tmp_path / 'edges.csv'}"]
+    settings = [*overrides, "model.num_clusters=2", f"output_dir={tmp_path / 'run'}"]
+    assert main(["train", config, *settings]) == 0
+    assert "no features" in "".join(capsys.readouterr())
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["noise"]["estimated_share"] is None
+    assert result["view"]["held_out_scores"] == {}
+    assert any("no features" in warning for warning in result["warnings"])
+    clusters = pd.read_csv(tmp_path / "run" / "clusters.csv")["cluster"].to_numpy()
+    assert len(set(clusters[:12])) == len(set(clusters[12:])) == 1
+    assert clusters[0] != clusters[-1]

@@ -97,7 +97,7 @@ def test_critic_engines_agree(noisy):
 def test_critic_of_next_to_no_edges_trusts_them(graph):
     criticism = _criticise(graph, sp.csr_matrix(np.eye(20)))
     assert (criticism.weight == 1).all()
-    assert criticism.noise_share == 0
+    assert criticism.noise_share is None
 
 
 def test_edge_weight_is_one_minus_the_local_false_discovery_rate():

@@ -344,6 +344,10 @@ class Config(Section):
                 "model.encoder=smooth and model.head=centroid go together: set both or none, got "
                 f"{model.encoder} and {model.head}"
             )
+        if model.encoder == "smooth" and model.observed_mix:
+            raise InputError("model.encoder=smooth smooths over A' alone: set model.observed_mix=0")
+        if model.encoder == "smooth" and self.train.consensus != "none":
+            raise InputError("train.consensus joins replicas, and model.encoder=smooth has one")
         if model.encoder == "smooth" and self.train.restarts > 1:
             raise InputError(
                 "train.restarts: model.encoder=smooth has nothing to restart, as k-means takes the "
@@ -386,6 +390,13 @@ class Config(Section):
             (not structure.learnable, "structure.learnable", "loss.observed_edge_weight"),
             (not structure.learnable, "structure.learnable", "structure.shared"),
             (self.train.restarts == 1, "train.restarts", "structure.shared"),
+            (self.train.structure_lr == 0, "train.structure_lr", "structure.shared"),
+            (
+                self.train.structure_lr == 0,
+                "train.structure_lr",
+                "structure.candidates.same_cluster",
+            ),
+            (not structure.learnable, "structure.learnable", "structure.critic"),
             (structure.prior != "feature_cosine", "structure.prior", "structure.prior_power"),
             (structure.prior != "critic", "structure.prior", "structure.critic"),
             (not candidates.k_hop, "structure.candidates.k_hop", "structure.candidates.hops"),

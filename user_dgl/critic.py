@@ -43,12 +43,12 @@ class Criticism:
     ----------
     weight : float32 (E,)
         In [0.01, 1], higher for an edge that features and graph support.
-    noise_share : float
-        Estimated share of the edges that look like random pairs, in [0, 1].
+    noise_share : float or None
+        Estimated share of the edges that look like random pairs, in [0, 1]; None: not estimated.
     """
 
     weight: np.ndarray
-    noise_share: float
+    noise_share: float | None
 
 
 def criticise(
@@ -70,17 +70,17 @@ def criticise(
     Returns
     -------
     Criticism
-        Weight 1 and share 0 for a graph too small to judge: fewer edges than folds, or fewer than
-        three nodes.
+        Weight 1 and no share where there is too little to judge by: fewer edges than folds, fewer
+        than three nodes, or no feature that is not 0.
     """
     if graph.num_edges < config.folds or graph.num_nodes < 3 or not feat.nnz:
-        return Criticism(np.ones(graph.num_edges, dtype=np.float32), 0.0)
+        return Criticism(np.ones(graph.num_edges, dtype=np.float32), None)
     rng = np.random.default_rng([seed, 1])
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
     num_nulls = max(_NULL_PAIRS_PER_EDGE * graph.num_edges, _LEAST_NULL_PAIRS)
     nulls = random_pairs(graph.num_nodes, num_nulls, rng)
     rows = normalize(feat)
-    edge_cosine, null_cosine = feature_cosine(rows, *edges), feature_cosine(rows, *nulls)
+    edge_cosine, null_cosine = row_dots(rows, *edges), row_dots(rows, *nulls)
     first = _judge(edge_cosine[:, None], null_cosine[:, None])
     edge_scores = np.empty((graph.num_edges, 3))
     null_scores = np.empty((nulls.shape[1], 3))
@@ -100,20 +100,23 @@ def criticise(
             (null_scores, nulls, null_fold == fold),
         ):
             u, v = pairs[:, here]
-            scores[here, 1] = np.einsum("ij,ij->i", fine[u], fine[v])
-            scores[here, 2] = np.einsum("ij,ij->i", coarse[u], coarse[v])
+            scores[here, 1] = row_dots(fine, u, v)
+            scores[here, 2] = row_dots(coarse, u, v)
     return _judge(edge_scores, null_scores)
 
 
-def feature_cosine(unit_rows: sp.csr_matrix, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Dot products of rows u and v, float64 (P,)."""
-    cosine = np.empty(len(u))
+def row_dots(rows, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Dot products of rows u and v of a scipy CSR or an ndarray (N, d), float64 (P,)."""
+    dots = np.empty(len(u))
     # In blocks: the rows of all pairs at once would hold every node's features degree times.
     for start in range(0, len(u), _BLOCK):
         block = slice(start, start + _BLOCK)
-        product = unit_rows[u[block]].multiply(unit_rows[v[block]])
-        cosine[block] = np.asarray(product.sum(axis=1)).ravel()
-    return cosine
+        left, right = rows[u[block]], rows[v[block]]
+        if sp.issparse(rows):
+            dots[block] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
+        else:
+            dots[block] = np.einsum("ij,ij->i", left, right)
+    return dots
 
 
 def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:

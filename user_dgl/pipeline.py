@@ -27,6 +27,7 @@ from user_dgl.metrics import (
 )
 from user_dgl.perturb import Perturbed, perturb
 from user_dgl.run_directory import RunDirectory
+from user_dgl.smoothing import DEFAULT_SELF_SHARE
 from user_dgl.trainer import Fit, Trainer
 from user_dgl.versions import versions
 
@@ -76,7 +77,12 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     raw_feat = data.feat
     if raw_feat is None:
         raw_feat = noisy.graph.to_scipy()
-        warnings.append("the data have no features: the neighbours of a node serve as its features")
+        # Such features hold the edges that critic and view leave out to judge by them.
+        config = _without_judging(config)
+        warnings.append(
+            "the data have no features: the neighbours of a node serve as its features, every edge "
+            "starts at weight 1 and the share of own features is not chosen"
+        )
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
@@ -122,6 +128,15 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     for warning in fit.warnings:
         log(f"Warning: {warning}")
     return result
+
+
+def _without_judging(config: Config) -> Config:
+    structure = dataclasses.replace(config.structure, prior="uniform")
+    smooth = config.model.smooth
+    if smooth.self_share is None:
+        smooth = dataclasses.replace(smooth, self_share=DEFAULT_SELF_SHARE)
+    model = dataclasses.replace(config.model, smooth=smooth)
+    return dataclasses.replace(config, structure=structure, model=model)
 
 
 def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import StructureConfig
-from user_dgl.critic import criticise, feature_cosine
+from user_dgl.critic import criticise, row_dots
 from user_dgl.graph import Graph
 
 
@@ -72,7 +72,7 @@ def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray
     float32 (E,)
     """
     ends = graph.src.numpy(), graph.dst.numpy()
-    cosine = feature_cosine(normalize(feat), *ends).astype(np.float32)
+    cosine = row_dots(normalize(feat), *ends).astype(np.float32)
     mean = cosine.mean()
     if mean <= 0:
         return np.ones_like(cosine)

@@ -17,14 +17,14 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
 from user_dgl.config import SmoothConfig
-from user_dgl.critic import random_pairs
+from user_dgl.critic import random_pairs, row_dots
 from user_dgl.features import right_singular_vectors, truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.propagation import Propagation, smooth
 
 SELF_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 # Taken where there are too few edges to hold some out.
-_DEFAULT_SELF_SHARE = 0.2
+DEFAULT_SELF_SHARE = 0.2
 _HELD_OUT = 0.1
 
 
@@ -87,7 +87,7 @@ def smoothed_view(
     share = config.self_share
     if share is None:
         scores = held_out_scores(graph, weight, reduced, config.hops, width, seed, engine)
-        share = max(scores, key=scores.get, default=_DEFAULT_SELF_SHARE)
+        share = max(scores, key=scores.get, default=DEFAULT_SELF_SHARE)
     smoothed = smooth(propagation, reduced, config.hops, share).numpy()
     axes = right_singular_vectors(normalize(smoothed, copy=False), width, seed)
     points = reduced @ torch.from_numpy(axes)
@@ -150,6 +150,6 @@ def held_out_scores(
     for share in SELF_SHARES:
         view = normalize((share * reduced + (1 - share) * around).numpy(), copy=False)
         view = normalize(truncated_svd(view, width, seed), copy=False)
-        cosine = np.einsum("ij,ij->i", *view[pairs])
+        cosine = row_dots(view, *pairs)
         scores[share] = 100 * float(roc_auc_score(is_edge, cosine, sample_weight=importance))
     return scores

@@ -136,11 +136,13 @@ class Trainer:
         self.log, self.record, self.save = log, record, save
         self.device = _resolve_device(config.device)
         self.engine = resolve_engine(config.structure.engine, self.device)
+        # Prior and view are computed where the data are.
+        self._cpu_engine = resolve_engine(config.structure.engine)
         self.features = FeatureMatrix(feat, device=self.device)
         self.stages: list[dict[str, Any]] = []
         started = time.perf_counter()
         with self._threads():
-            self.prior = prior_of(config.structure, graph, feat, config.seed, self.engine)
+            self.prior = prior_of(config.structure, graph, feat, config.seed, self._cpu_engine)
         if self.prior.noise_share is not None:
             seconds = time.perf_counter() - started
             self.stages.append({"name": "critic", "epochs": 0, "seconds": seconds})
@@ -176,7 +178,7 @@ class Trainer:
                 model.smooth,
                 model.num_clusters,
                 self.config.seed,
-                self.engine,
+                self._cpu_engine,
             )
         self.stages.append({"name": "view", "epochs": 0, "seconds": time.perf_counter() - started})
         self.log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
@@ -210,7 +212,9 @@ class Trainer:
         a small graph then gives the same result whatever the number of cores.
         """
         entries = self.feat.nnz + 2 * self.graph.num_edges
-        small = entries * max(self.config.model.hidden_feats) < _SINGLE_THREAD_BELOW
+        model = self.config.model
+        widths = (64,) if model.encoder == "smooth" else model.hidden_feats
+        small = entries * max(widths) < _SINGLE_THREAD_BELOW
         threads = torch.get_num_threads()
         torch.set_num_threads(1 if small else threads)
         try:
@@ -240,7 +244,7 @@ class Trainer:
         config, train = self.config, self.config.train
         weight = torch.full((pairs.num_edges,), config.structure.candidates.initial_weight)
         weight[observed] = self.prior.weight
-        own = config.structure.learnable and not config.structure.shared
+        own = self._learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
         structure = LearnedAdjacency(
             pairs.to(self.device), observed, weight, self._learns_structure
@@ -401,7 +405,7 @@ class Trainer:
             silhouette(embedding, assignments[name], self.config.seed)
             for name in ("head", "kmeans")
         )
-        return "head" if head >= (1 - _SILHOUETTE_TOLERANCE) * kmeans else "kmeans"
+        return "head" if head >= kmeans - _SILHOUETTE_TOLERANCE * abs(kmeans) else "kmeans"
 
     # -----------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ VARIANTS = {
     "full": "USER",
     "without NPSI": "w.o. NPSI",
     "without DBI": "w.o. DBI",
-    "fixed A'": "Fix A'",
+    "A' = A": "Fix A'",
 }
 
 

@@ -50,7 +50,7 @@ METHODS_OF = {
     "cora": ["USER-DGL", "user", "default", "paper"],
     "citeseer": ["USER-DGL", "user", "default", "paper"],
     "wiki": ["USER-DGL", "user", "default", "paper"],
-    "pubmed": ["USER-DGL", "default"],
+    "pubmed": ["default"],
     "cora_ml": ["default"],
     "polblogs": ["default"],
 }
