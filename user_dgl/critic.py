@@ -8,7 +8,7 @@ logistic regression tells edges from random pairs by these scores; comparing bot
 edges that look random (Storey, 2002) and a weight for each, one minus its local false discovery
 rate (Efron, 2001).
 
-No label and no gradient of the training loss enters. Cost: ``2 folds hops`` products with S.
+No label and no gradient of the training loss enters. Cost: ``folds * hops`` products with S.
 """
 
 from dataclasses import dataclass

@@ -53,7 +53,7 @@ class Fit:
     labels_from : str
         Which of them ``clusters`` is.
     probs : float32 (N, K)
-        Y, or the mean of the replicas' Y.
+        Y, or the mean of the replicas' Y; its arg max is ``clusters`` if these are the head's.
     embedding : float32 (N, d)
         What the head's linear map reads, or that of the consensus.
     graph : Graph
