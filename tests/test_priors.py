@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from graphs import empty_graph, random_graph
 
 from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
-from user_dgl.critic import criticise, edge_weight, noise_share
+from user_dgl.critic import POWERS, criticise, edge_weight, noise_share
 from user_dgl.data.synthetic import block_model
 from user_dgl.metrics import weight_auc
 from user_dgl.perturb.random_flip import random_flip
@@ -98,6 +98,34 @@ def test_critic_of_next_to_no_edges_trusts_them(graph):
     criticism = _criticise(graph, sp.csr_matrix(np.eye(20)))
     assert (criticism.weight == 1).all()
     assert criticism.noise_share is None
+
+
+def test_critic_power(noisy):
+    data, flipped = noisy
+    full, root = (_criticise(flipped.graph, data.feat, power=power) for power in (1.0, 0.5))
+    np.testing.assert_allclose(root.weight, np.sqrt(full.weight), rtol=1e-6)
+    assert root.noise_share == full.noise_share
+    assert (root.power, root.power_scores) == (0.5, {})
+
+
+def test_critic_is_trusted_as_far_as_it_foretells_edges():
+    """Fully where features tell the blocks of a sparse graph, hardly where the graph tells more."""
+
+    def judged(average_degree, topic_share, rate):
+        settings = {"num_nodes": 600, "num_blocks": 4, "mixing": 0.0}
+        data = block_model(
+            SyntheticConfig(**settings, average_degree=average_degree, topic_share=topic_share)
+        )
+        flipped = random_flip(data.graph, rate, seed=0)
+        return _criticise(flipped.graph, data.feat, power=None)
+
+    telling, silent = judged(4, 0.5, 0.5), judged(20, 0.2, 0.2)
+    for criticism in (telling, silent):
+        assert set(criticism.power_scores) == set(POWERS)
+        best = max(criticism.power_scores.values())
+        assert criticism.power_scores[criticism.power] == best
+    assert telling.power == max(POWERS)
+    assert silent.power == min(POWERS)
 
 
 def test_edge_weight_is_one_minus_the_local_false_discovery_rate():

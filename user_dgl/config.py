@@ -135,6 +135,12 @@ class CriticConfig(Section):
     self_share: float = key(
         0.3, "share of a node's own features in the smoothed ones", low=0.0, high=1.0
     )
+    power: float | None = key(
+        1.0,
+        "what the weights are raised to; below 1 the critic is trusted less; null: that one of "
+        "1, 0.5 and 0.25 which foretells edges left out of the graph best",
+        above=0.0,
+    )
 
 
 @dataclass(frozen=True)

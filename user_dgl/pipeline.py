@@ -210,7 +210,7 @@ def _result(
     warnings: list[str],
 ) -> dict[str, Any]:
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
-    observed_weight = fit.weight[fit.observed]
+    observed_weight, criticism = fit.weight[fit.observed], trainer.prior.criticism
     flips = noise.kind == "random_flip"
     result: dict[str, Any] = {
         "task": config.task,
@@ -231,7 +231,7 @@ def _result(
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
             "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
-            "estimated_share": trainer.prior.noise_share,
+            "estimated_share": criticism and criticism.noise_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
             "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
         },
@@ -250,10 +250,17 @@ def _result(
         "notes": [*data.notes, *noisy.notes],
         "warnings": [*warnings, *fit.warnings],
     }
+    if criticism is not None:
+        scores = _by_text(criticism.power_scores)
+        result["critic"] = {"power": criticism.power, "held_out_scores": scores}
     if trainer.view is not None:
-        scores = {f"{share:g}": score for share, score in trainer.view.scores.items()}
+        scores = _by_text(trainer.view.scores)
         result["view"] = {"self_share": trainer.view.self_share, "held_out_scores": scores}
     return result
+
+
+def _by_text(scores: dict[float, float]) -> dict[str, float]:
+    return {f"{value:g}": score for value, score in scores.items()}
 
 
 def _summary(weight: np.ndarray) -> dict[str, float] | None:

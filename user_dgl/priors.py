@@ -8,23 +8,23 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import StructureConfig
-from user_dgl.critic import criticise, row_dots
+from user_dgl.critic import Criticism, criticise, row_dots
 from user_dgl.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """First weights and what is known of the noise.
+    """First weights and where they come from.
 
     Attributes
     ----------
     weight : float32 Tensor (E,)
-    noise_share : float or None
-        Estimated share of the observed edges that look like random pairs; None where not estimated.
+    criticism : Criticism or None
+        What the critic says, where it was asked.
     """
 
     weight: torch.Tensor
-    noise_share: float | None = None
+    criticism: Criticism | None = None
 
 
 def prior_of(
@@ -51,7 +51,7 @@ def prior_of(
         return Prior(torch.ones(graph.num_edges))
     if config.prior == "critic":
         criticism = criticise(graph, feat, config.critic, seed, engine)
-        return Prior(torch.from_numpy(criticism.weight), criticism.noise_share)
+        return Prior(torch.from_numpy(criticism.weight), criticism)
     return Prior(torch.from_numpy(cosine_weight(graph, feat, config.prior_power)))
 
 

@@ -143,11 +143,13 @@ class Trainer:
         started = time.perf_counter()
         with self._threads():
             self.prior = prior_of(config.structure, graph, feat, config.seed, self._cpu_engine)
-        if self.prior.noise_share is not None:
+        criticism = self.prior.criticism
+        if criticism is not None and criticism.noise_share is not None:
             seconds = time.perf_counter() - started
             self.stages.append({"name": "critic", "epochs": 0, "seconds": seconds})
             self.log(
-                f"Critic: {100 * self.prior.noise_share:.1f} % of the edges look like random pairs"
+                f"Critic: {100 * criticism.noise_share:.1f} % of the edges look like random "
+                f"pairs; weights to the power {criticism.power:g}"
             )
         self.view = self._smoothed_view()
         self.loss = USERLoss(

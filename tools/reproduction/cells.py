@@ -19,8 +19,9 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from user_dgl.config import Config, load_config, to_yaml
+from user_dgl.config import Config, load_config
 from user_dgl.errors import InputError
+from user_dgl.settings import to_plain
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
 METRICS = ["nmi", "acc", "ari", "f1"]
@@ -37,6 +38,7 @@ COLUMNS = [
         "estimated_share",
         "true_share",
         "self_share",
+        "critic_power",
         "num_clusters_found",
     ),
     *("seconds", "peak_memory_mb", "digest", "user_dgl"),
@@ -92,7 +94,11 @@ class Cell:
 
 
 def settings_digest(config: Config) -> str:
-    """A short digest of all settings that can change the scores."""
+    """A short digest of the settings that can change the scores and are not at their default.
+
+    So a setting that is added later, at a default that changes nothing, leaves finished cells as
+    they are; after a change of a default or of the code, cells have to be run with ``--force``.
+    """
     config = replace(
         config,
         output_dir=None,
@@ -100,7 +106,21 @@ def settings_digest(config: Config) -> str:
         data=replace(config.data, root=None),
         train=replace(config.train, resume=False, log_every=1, checkpoint_every=1),
     )
-    return hashlib.sha256(to_yaml(config).encode()).hexdigest()[:12]
+    changed = _changed(to_plain(config), to_plain(load_config(None)))
+    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _changed(plain: dict, default: dict) -> dict:
+    """What of nested settings differs from the default."""
+    changed = {}
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            value = _changed(value, default[name])
+            if value:
+                changed[name] = value
+        elif value != default[name]:
+            changed[name] = value
+    return changed
 
 
 @dataclass
@@ -315,6 +335,7 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
         **result["metrics"],
         **{key: noise[key] for key in ("weight_auc", "weight_ap", "estimated_share", "true_share")},
         "self_share": (result.get("view") or {}).get("self_share"),
+        "critic_power": (result.get("critic") or {}).get("power"),
         "num_clusters_found": result["num_clusters_found"],
         "seconds": result["seconds_total"],
         "peak_memory_mb": result["peak_memory_mb"],

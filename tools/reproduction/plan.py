@@ -23,6 +23,8 @@ DATASETS = {
     "coauthor_cs": ({"kind": "npz", "path": "graphdata_npz/coauthor_cs.npz"}, 15),
     "uai2010": ({"kind": "npz", "path": "graphdata_npz/uai.npz"}, 19),
     "cora_ml": ({"kind": "npz", "path": "prognn_meta/cora_ml.npz"}, 7),
+    "amazon_computers": ({"kind": "npz", "path": "graphdata_npz/amazon_cs.npz"}, 10),
+    "coauthor_physics": ({"kind": "npz", "path": "graphdata_npz/coauthor_phy.npz"}, 5),
 }
 # The attacked graphs are those of the largest component, PubMed's of all nodes in Planetoid order.
 _LARGEST = {"kind": "npz", "largest_component": True}
@@ -59,7 +61,10 @@ FLIP_RATES = (0, 10, 20, 30, 40, 50)
 ATTACK_RATES = (5, 10, 15, 20, 25)
 SEEDS = range(10)
 
-UNSEEN = ("acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml", "pubmed")
+UNSEEN = (
+    "acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml", "pubmed",
+    "amazon_computers", "coauthor_physics",
+)  # fmt: skip
 UNSEEN_RATES = (0, 50)
 UNSEEN_SEEDS = range(3)
 

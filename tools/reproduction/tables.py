@@ -182,9 +182,13 @@ def _denoising_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[st
             body.append(
                 [f"{method}: estimated share", *_by_rate(share, "estimated_share", planned)]
             )
-        if chosen["self_share"].notna().any():
-            views = [_counts(chosen.loc[chosen["rate"] == r, "self_share"]) for r in planned]
-            body.append([f"{method}: share of own features", *views])
+        for column, name in (
+            ("self_share", "share of own features"),
+            ("critic_power", "power of the critic's weights"),
+        ):
+            if chosen[column].notna().any():
+                counts = [_counts(chosen.loc[chosen["rate"] == r, column]) for r in planned]
+                body.append([f"{method}: {name}", *counts])
     # The noise depends on the seed alone, not on the method.
     once = rows.drop_duplicates(["rate", "seed"])
     once = once.assign(true_share=100 * once["true_share"])
