@@ -10,7 +10,6 @@ from user_dgl.dropout import dropout
 from user_dgl.encoders import ENCODERS, Smooth
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.ops import edge_dot
 from user_dgl.propagation import Propagation
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
@@ -125,8 +124,7 @@ class USER(nn.Module):
         self.structure, self._encoded = structure, None
         # A_norm never changes: its pair weights are kept, 0 on the candidates.
         observed = structure.observed.to(structure.theta.dtype)
-        scale = Propagation.of(structure.graph, observed, self.engine).scale
-        norm = observed * edge_dot(structure.graph, scale[:, None], self.engine)
+        norm = Propagation.of(structure.graph, observed, self.engine).off_diagonal
         self.register_buffer("_observed_norm", norm, persistent=False)
 
     def propagation(self, weight: torch.Tensor) -> Propagation:
@@ -137,8 +135,7 @@ class USER(nn.Module):
             return learned
         # As in the authors' code: both graphs are normalised, mixed without their diagonals, and
         # the mixture is normalised again.
-        learned_norm = weight * edge_dot(graph, learned.scale[:, None], self.engine)
-        mixture = mix * self._observed_norm + (1 - mix) * learned_norm
+        mixture = mix * self._observed_norm + (1 - mix) * learned.off_diagonal
         return Propagation.of(graph, mixture, self.engine)
 
     def forward(self, features: FeatureMatrix) -> State:

@@ -2,7 +2,7 @@ r"""Kernels on graphs whose pairs share one weight in both directions, with two 
 
 With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{u,v\}}`:
 
-- `neighbor_sum`: :math:`A x`, (N, d);
+- `neighbor_sum`: :math:`A x + \mathrm{diag}(c) x`, (N, d);
 - `weighted_degree`: :math:`A 1`, (N,);
 - `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,);
 - `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,).
@@ -23,6 +23,9 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
 ENGINES = ("dgl", "csr")
+
+# Rows of (N, d) tensors handled at a time where the whole would be one block more.
+_BLOCK = 2**14
 
 
 def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
@@ -48,8 +51,14 @@ def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
     return engine
 
 
-def neighbor_sum(graph: Graph, weight: torch.Tensor, x: torch.Tensor, engine: str) -> torch.Tensor:
-    r"""Weighted sum over neighbours, :math:`y_u = \sum_{v \sim u} w_{\{u,v\}} x_v`.
+def neighbor_sum(
+    graph: Graph,
+    weight: torch.Tensor,
+    x: torch.Tensor,
+    engine: str,
+    diagonal: torch.Tensor | None = None,
+) -> torch.Tensor:
+    r"""Weighted sum over neighbours, :math:`y_u = c_u x_u + \sum_{v \sim u} w_{\{u,v\}} x_v`.
 
     Parameters
     ----------
@@ -58,6 +67,8 @@ def neighbor_sum(graph: Graph, weight: torch.Tensor, x: torch.Tensor, engine: st
     x : Tensor (N, d), of the dtype of ``weight``
     engine : str
         ``dgl`` or ``csr``.
+    diagonal : Tensor (N,), optional
+        Weights c of self-loops; none: 0.
 
     Returns
     -------
@@ -68,9 +79,10 @@ def neighbor_sum(graph: Graph, weight: torch.Tensor, x: torch.Tensor, engine: st
     [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
     """
     if engine == "csr":
-        return _NeighborSum.apply(weight, x, graph)
+        return _NeighborSum.apply(weight, x, diagonal, graph)
     both = torch.cat([weight, weight]).unsqueeze(1)
-    return _dgl_ops().u_mul_e_sum(_dgl_graphs(graph)[0], x, both)
+    total = _dgl_ops().u_mul_e_sum(_dgl_graphs(graph)[0], x, both)
+    return total if diagonal is None else total + diagonal[:, None] * x
 
 
 def weighted_degree(graph: Graph, weight: torch.Tensor, engine: str) -> torch.Tensor:
@@ -123,19 +135,50 @@ def _csr_works() -> bool:
     try:
         graph, _ = Graph.from_edges(2, [0], [1])
         weight = torch.ones(1, requires_grad=True)
-        _NeighborSum.apply(weight, torch.ones(2, 1), graph).sum().backward()
+        _NeighborSum.apply(weight, torch.ones(2, 1), None, graph).sum().backward()
         return weight.grad.item() == 2.0
     except (RuntimeError, NotImplementedError):
         return False
 
 
-def _symmetric_product(graph, weight, x):
-    """A x without autograd."""
+# Weights of each graph spread over both directions, for the several products of a training step:
+# two, as a step multiplies with A' and with its normalised form in turns.
+_SPREAD: "weakref.WeakKeyDictionary[Graph, list]" = weakref.WeakKeyDictionary()
+_MOST_SPREAD = 2
+
+
+def _spread(graph, weight):
+    """Weight (2E,) of each entry of the symmetric CSR, kept while the weight lives."""
+    if weight.is_leaf and weight.requires_grad:
+        # A parameter: whoever holds it may change it unseen.
+        return weight.detach().index_select(0, graph.pair_of_entry)
+    kept = [entry for entry in _SPREAD.get(graph, ()) if entry[0]() is not None]
+    for entry in kept:
+        if entry[0]() is weight and entry[1] == weight._version:
+            return entry[2]
+    values = weight.detach().index_select(0, graph.pair_of_entry)
+    kept.append((weakref.ref(weight), weight._version, values))
+    _SPREAD[graph] = kept[-_MOST_SPREAD:]
+    return values
+
+
+def _symmetric_product(graph, weight, x, diagonal=None, once=False):
+    """A x + c x without autograd; ``once``: no other product with this weight is to be expected."""
+    out = torch.zeros_like(x) if diagonal is None else x * diagonal[:, None]
     if not graph.num_edges:
-        return torch.zeros_like(x)
-    values = weight.index_select(0, graph.pair_of_entry)
+        return out
+    values = weight.index_select(0, graph.pair_of_entry) if once else _spread(graph, weight)
     matrix = csr_tensor(graph.indptr, graph.indices, values, (graph.num_nodes, graph.num_nodes))
-    return csr_product(matrix, x)
+    return torch.addmm(out, matrix, x, out=out)
+
+
+def _row_dot(x, y):
+    """Dot product of each row, (N,), in blocks: the product as a whole would be one (N, d) more."""
+    dots = x.new_empty(len(x))
+    for start in range(0, len(x), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        torch.sum(x[block] * y[block], 1, out=dots[block])
+    return dots
 
 
 def _pair_dot(graph, x, y):
@@ -152,23 +195,25 @@ def _pair_dot(graph, x, y):
 
 class _NeighborSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight, x, graph):
+    def forward(ctx, weight, x, diagonal, graph):
         ctx.graph = graph
-        ctx.save_for_backward(weight, x)
-        return _symmetric_product(graph, weight, x)
+        ctx.save_for_backward(weight, x, diagonal)
+        return _symmetric_product(graph, weight, x, diagonal)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        weight, x = ctx.saved_tensors
+        weight, x, diagonal = ctx.saved_tensors
         grad = grad.contiguous()
-        grad_weight = grad_x = None
+        grad_weight = grad_x = grad_diagonal = None
         if ctx.needs_input_grad[0]:
             # The weight of a pair acts in both directions: <g_u, x_v> + <x_u, g_v>.
             grad_weight = _pair_dot(ctx.graph, grad, x).add_(_pair_dot(ctx.graph, x, grad))
         if ctx.needs_input_grad[1]:
-            grad_x = _symmetric_product(ctx.graph, weight, grad)
-        return grad_weight, grad_x, None
+            grad_x = _symmetric_product(ctx.graph, weight, grad, diagonal)
+        if ctx.needs_input_grad[2]:
+            grad_diagonal = _row_dot(grad, x)
+        return grad_weight, grad_x, grad_diagonal, None
 
 
 class _WeightedDegree(torch.autograd.Function):
@@ -195,7 +240,7 @@ class _EdgeDot(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
-        return _symmetric_product(ctx.graph, grad.contiguous(), x), None
+        return _symmetric_product(ctx.graph, grad.contiguous(), x, once=True), None
 
 
 class _InternalWeight(torch.autograd.Function):

@@ -5,41 +5,41 @@ from dataclasses import dataclass
 import torch
 
 from user_dgl.graph import Graph
-from user_dgl.ops import neighbor_sum, weighted_degree
+from user_dgl.ops import edge_dot, neighbor_sum, weighted_degree
 
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
     r"""Symmetric normalisation with self-loops, :math:`S = D^{-1/2} (A + I) D^{-1/2}`.
 
-    Kept as pair weights and a scale of the nodes; S itself is never formed. A node without edges
-    keeps its own row.
+    Kept as one weight for each pair and each node: a product with S then needs no pass over its
+    (N, d) block beside the one over the pairs. A node without edges keeps its own row.
 
     Attributes
     ----------
     graph : Graph
-    weight : Tensor (P,)
-    scale : Tensor (N,)
-        :math:`D^{-1/2}` with :math:`D = 1 +` weighted degree.
+    off_diagonal : Tensor (P,)
+        :math:`w_{\{u,v\}} / \sqrt{D_u D_v}` with :math:`D = 1 +` weighted degree.
+    diagonal : Tensor (N,)
+        :math:`D^{-1}`.
     engine : str
     """
 
     graph: Graph
-    weight: torch.Tensor
-    scale: torch.Tensor
+    off_diagonal: torch.Tensor
+    diagonal: torch.Tensor
     engine: str
 
     @classmethod
     def of(cls, graph: Graph, weight: torch.Tensor, engine: str) -> "Propagation":
         """S of a weighted graph."""
         scale = (1 + weighted_degree(graph, weight, engine)).rsqrt()
-        return cls(graph, weight, scale, engine)
+        off_diagonal = weight * edge_dot(graph, scale[:, None], engine)
+        return cls(graph, off_diagonal, scale.square(), engine)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """S x for x (N, d)."""
-        scale = self.scale[:, None]
-        x = scale * x
-        return scale * neighbor_sum(self.graph, self.weight, x, self.engine).add_(x)
+        return neighbor_sum(self.graph, self.off_diagonal, x, self.engine, self.diagonal)
 
 
 def smooth(propagation: Propagation, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:
@@ -59,5 +59,5 @@ def smooth(propagation: Propagation, x: torch.Tensor, hops: int, self_share: flo
     step, total = x, torch.zeros_like(x)
     for _ in range(hops):
         step = propagation(step)
-        total = total + step
-    return self_share * x + (1 - self_share) / hops * total
+        total.add_(step)
+    return total.mul_((1 - self_share) / hops).add_(x, alpha=self_share)
