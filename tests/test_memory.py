@@ -1,27 +1,90 @@
-"""Nothing is quadratic in the nodes: a graph whose N x N matrix would take 160 GB trains."""
+"""Memory: nothing is quadratic in the nodes, and what a run will take is known beforehand."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import scipy.sparse as sp
+
+from user_dgl import memory
+from user_dgl.config import load_config
+from user_dgl.errors import InputError
+from user_dgl.memory import check_memory, expected_memory_mb
+
 ROOT = Path(__file__).parent.parent
 
 
-def test_two_hundred_thousand_nodes_and_two_million_edges(tmp_path):
+def _train(config, run_dir, *overrides):
     command = [
-        sys.executable, "-m", "user_dgl", "train", str(ROOT / "configs" / "quickstart.yaml"),
-        f"output_dir={tmp_path / 'run'}", "data.synthetic.num_nodes=200000",
-        "data.synthetic.average_degree=20", "structure.candidates.feature_knn=0",
-        "structure.candidates.k_hop=1", "structure.candidates.uniform=1",
-        "structure.candidates.same_cluster=1", "structure.candidates.refresh_every=2",
-        "data.noise.rate=0.1",
-        "train.epochs=3", "train.restarts=1", "eval.floors=false",
+        sys.executable, "-m", "user_dgl", "train", str(ROOT / "configs" / config),
+        f"output_dir={run_dir}", "eval.floors=false", *overrides,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    return json.loads((run_dir / "result.json").read_text()), done.stdout + done.stderr
+
+
+def test_two_hundred_thousand_nodes_and_two_million_edges(tmp_path):
+    """Where an N x N matrix would take 160 GB."""
+    result, _ = _train(
+        "quickstart.yaml", tmp_path / "run", "data.synthetic.num_nodes=200000",
+        "data.synthetic.average_degree=20", "structure.candidates.feature_knn=0",
+        "structure.candidates.k_hop=1", "structure.candidates.uniform=1",
+        "structure.candidates.same_cluster=1", "structure.candidates.refresh_every=2",
+        "data.noise.rate=0.1", "train.epochs=3", "train.restarts=1",
+    )  # fmt: skip
     assert result["num_nodes"] == 200_000
     assert result["num_observed_edges"] > 2_000_000
     assert result["num_candidate_edges"] > 400_000
     assert result["peak_memory_mb"] < 4000
+
+
+@pytest.mark.slow
+def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
+    result, _ = _train("large/sbm_1m.yaml", tmp_path / "run", "train.epochs=2")
+    assert (result["num_nodes"], result["num_observed_edges"]) == (1_000_000, 10_000_000)
+    assert result["peak_memory_mb"] < 5000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000"),
+        (
+            "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000",
+            "data.synthetic.average_degree=60", "model.hidden_feats=[128,64]",
+            "model.dropout=0.5", "model.observed_mix=0.5",
+        ),
+        (
+            "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
+            "num_features: 600}}", "model.num_clusters=9",
+        ),
+    ],
+)  # fmt: skip
+def test_memory_foretold_is_that_measured(tmp_path, settings):
+    config, *overrides = settings
+    result, output = _train(config, tmp_path / "run", "train.epochs=2", *overrides)
+    foretold = 1000 * float(output.partition("Memory: about ")[2].split()[0])
+    assert foretold == pytest.approx(result["peak_memory_mb"], rel=0.2)
+
+
+def test_a_run_that_cannot_fit_is_refused(monkeypatch):
+    config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
+    feat = sp.csr_matrix((1_000_000, 200))
+    expected = expected_memory_mb(config, 10_000_000, feat)
+    assert expected > 2000
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: expected + 1)
+    assert "Memory: about" in check_memory(config, 10_000_000, feat)
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: expected / 2)
+    with pytest.raises(InputError, match=r"memory and the machine has .*train\.mode=partition"):
+        check_memory(config, 10_000_000, feat)
+    smooth = load_config(ROOT / "configs" / "default.yaml", ["model.num_clusters=5"])
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: 1.0)
+    with pytest.raises(InputError, match="num_components"):
+        check_memory(smooth, 100, sp.csr_matrix((50, 20)))
+
+
+def test_machine_memory_is_at_least_what_this_process_holds():
+    assert memory.peak_memory_mb() < memory.machine_memory_mb()

@@ -115,8 +115,10 @@ def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torc
     Returns
     -------
     Graph with P pairs, bool Tensor (P,)
-        The second says which pairs are observed.
+        The second says which pairs are observed. Without candidates the graph is the one given.
     """
+    if not candidates:
+        return graph, torch.ones(graph.num_edges, dtype=torch.bool)
     num_nodes = graph.num_nodes
     keys = [graph.keys]
     for u, v in candidates:

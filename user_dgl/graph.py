@@ -112,9 +112,9 @@ class Graph:
         """E, undirected."""
         return len(self.src)
 
-    @cached_property
+    @property
     def keys(self) -> np.ndarray:
-        """Sorted int64 keys ``src * num_nodes + dst`` (E,)."""
+        """Sorted int64 keys ``src * num_nodes + dst`` (E,), made anew each time: 8 bytes a pair."""
         src, dst = self.src.cpu().numpy(), self.dst.cpu().numpy()
         return src.astype(np.int64) * self.num_nodes + dst
 
@@ -176,9 +176,10 @@ class Graph:
         """Position of each key among this graph's pairs, -1 where it is no pair of it."""
         if not self.num_edges:
             return np.full(len(keys), -1, dtype=np.int64)
-        place = np.searchsorted(self.keys, keys)
+        own = self.keys
+        place = np.searchsorted(own, keys)
         inside = place < self.num_edges
-        found = inside & (self.keys[np.where(inside, place, 0)] == keys)
+        found = inside & (own[np.where(inside, place, 0)] == keys)
         return np.where(found, place, -1)
 
     def to_scipy(self, weight: torch.Tensor | None = None) -> sp.csr_matrix:

@@ -240,8 +240,9 @@ class USERLoss:
     ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
         self.prior = prior
-        self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
-        self._degree = weighted_degree(graph, self._ones, engine)
+        if config.npsi_weight and config.npsi_observed:
+            self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
+            self._degree = weighted_degree(graph, self._ones, engine)
 
     def __call__(
         self, state: State, generator: torch.Generator | None = None

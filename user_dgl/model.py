@@ -148,7 +148,7 @@ class USER(nn.Module):
             # S (H W) costs K columns where (S H) W would cost d.
             mapped = torch.cat([h @ head.weight.t() for head, h in heads], 1)
             logits = torch.cat([s(x) for s, x in columns_of_each(propagations, mapped)], 1)
-            logits = logits + torch.cat([head.bias for head in self.heads])
+            logits = logits.add_(torch.cat([head.bias for head in self.heads]))
         else:
             logits = torch.cat([head(h) for head, h in heads], 1)
         by_replica = len(logits), len(self.heads), config.num_clusters

@@ -1,9 +1,7 @@
 """From settings to a run directory: data, noise, training, scores."""
 
 import dataclasses
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
+from user_dgl.memory import check_memory, peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
@@ -86,6 +85,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
+    log(check_memory(config, noisy.graph.num_edges, feat))
     trainer = Trainer(noisy.graph, feat, config, log=log)
     resolved = dataclasses.replace(
         config,
@@ -170,18 +170,6 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     report["weight_auc"] = weight_auc(observed_weight, added)
     report["weight_ap"] = weight_ap(observed_weight, added)
     return report
-
-
-def peak_memory_mb() -> float:
-    """Highest resident set of this process in 10^6 bytes."""
-    try:
-        # Not getrusage where this exists: that one starts at the size of the process that forked
-        # this one, such as a notebook's.
-        status = Path("/proc/self/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
-    except (OSError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def _labels(labels: np.ndarray | None, num_nodes: int) -> np.ndarray:

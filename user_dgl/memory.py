@@ -1,0 +1,128 @@
+"""How much memory a run takes: measured, and foretold before it trains."""
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+import scipy.sparse as sp
+
+from user_dgl.config import Config
+from user_dgl.errors import InputError
+
+# What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
+_BYTES_PER_FLOAT = 4
+# The pair as such (ends, both directions, their pair), its first weight.
+_PAIR = 8 + 16 + 4
+# Weight, normalised weight and what autograd keeps of them; each spread over both directions.
+_PAIR_WEIGHTED = 12 + 16
+# Parameter, gradient, moments of Adam, gradients on the way.
+_PAIR_LEARNED = 16 + 12
+# Blocks (N, width) at once: of the first layer, each further one and the assignment; with dropout.
+_FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
+# Blocks (N, components) of the critic and of the view.
+_CRITIC, _VIEW = 8.5, 6.0
+# A feature that is not 0, with its column, in X and in its transpose.
+_FEATURE = 16
+_FIXED = 60e6
+
+
+def peak_memory_mb() -> float:
+    """Highest resident set of this process in 10^6 bytes."""
+    try:
+        # Not getrusage where this exists: that one starts at the size of the process that forked
+        # this one, such as a notebook's.
+        return _status("VmHWM:") / 1e6
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def machine_memory_mb() -> float:
+    """Memory of the machine, or of the control group that holds this process, in 10^6 bytes."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
+        try:
+            total = min(total, int(Path("/sys/fs/cgroup", name).read_text()))
+        except (OSError, ValueError):  # another version, or "max"
+            continue
+    return total / 1e6
+
+
+def expected_memory_mb(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
+    """Highest resident set that a run is expected to reach, in 10^6 bytes.
+
+    Counts from what the process holds now, when data and features are loaded.
+
+    Parameters
+    ----------
+    config : Config
+    num_edges : int
+        Observed pairs.
+    feat : scipy CSR (N, F)
+    """
+    try:
+        now = _status("VmRSS:") / 1e6
+    except (OSError, IndexError):
+        now = peak_memory_mb()
+    training = _training_bytes(config, num_edges, feat)
+    return max(peak_memory_mb(), now + training / 1e6)
+
+
+def _training_bytes(config, num_edges, feat) -> float:
+    """Bytes that training adds to the loaded data at its peak."""
+    structure, model, train = config.structure, config.model, config.train
+    num_nodes, num_features = feat.shape
+    candidates = structure.candidates
+    drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform + candidates.same_cluster
+    num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
+    learns = structure.learnable and train.structure_lr != 0
+    per_pair = _PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0)
+    copies = train.restarts if learns and not structure.shared else 1
+    pairs = num_pairs * (_PAIR + copies * per_pair)
+    if num_pairs > num_edges:  # the observed graph stays beside the one with candidates
+        pairs += num_edges * _PAIR
+    if model.encoder == "smooth":
+        width = 8.0 * min(4 * model.num_clusters, 64)
+    else:
+        first, *rest = model.hidden_feats
+        width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
+        if model.dropout:
+            width += train.restarts * _DROPOUT * sum(model.hidden_feats)
+    assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
+    width += train.restarts * assignment * model.num_clusters
+    step = pairs + num_nodes * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
+    before = 0.0
+    if structure.learnable and structure.prior == "critic":
+        before = _CRITIC * min(structure.critic.num_components, num_features)
+    if model.encoder == "smooth":
+        before = max(before, _VIEW * min(model.smooth.num_components, num_features))
+    return _FIXED + max(step, num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR)
+
+
+def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> str:
+    """One line on the memory that a run will take; refuses one that cannot fit.
+
+    Raises
+    ------
+    InputError
+        The peak expected is more than the machine has.
+    """
+    expected = expected_memory_mb(config, num_edges, feat)
+    there = machine_memory_mb()
+    if expected > there:
+        narrower = (
+            "lower model.smooth.num_components and structure.critic.num_components"
+            if config.model.encoder == "smooth"
+            else "set train.mode=partition, or lower model.hidden_feats or train.restarts"
+        )
+        raise InputError(
+            f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
+            f"{there / 1000:.1f}: {narrower}"
+        )
+    return f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
+
+
+def _status(name: str) -> float:
+    """A size in bytes from Linux's account of this process."""
+    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024
