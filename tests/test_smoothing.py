@@ -163,6 +163,16 @@ def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, loo
     assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
 
 
+def test_auto_labels_take_kmeans_where_the_head_gives_clusters_up(data):
+    """However compact those left are: two far groups and a cluster split within one of them."""
+    trainer = Trainer(data.graph, data.feat, load_config(None, [*SMOOTH, "model.labels=auto"]))
+    points = np.repeat([[0.0, 1.0], [1.0, 0.0]], 150, axis=0)
+    merged = np.repeat([0, 1], 150)
+    split = np.where(np.arange(300) < 75, 2, merged)
+    assert trainer._labels_from({"head": merged, "kmeans": split}, points) == "kmeans"
+    assert trainer._labels_from({"head": merged, "kmeans": merged}, points) == "head"
+
+
 def test_resumed_equals_uninterrupted(data):
     config = load_config(None, [*SMOOTH, "train.checkpoint_every=4"])
     saved = []

@@ -203,8 +203,8 @@ class ModelConfig(Section):
     labels: str = key(
         "head",
         "the clusters of a run: head: arg max of Y; kmeans: k-means on what encoder: smooth gives, "
-        "where training started; auto: head, unless its silhouette there is more than 2 % lower "
-        "than that of kmeans. result.json has the scores of both",
+        "where training started; auto: head, unless it uses fewer clusters or its silhouette there "
+        "is more than 2 % lower than that of kmeans. result.json has the scores of both",
         choices=("head", "kmeans", "auto"),
     )
     temperature: float = key(0.1, "softness of head: centroid", above=0.0)

@@ -403,6 +403,10 @@ class Trainer:
         rule = self.config.model.labels
         if rule != "auto":
             return rule
+        used = {name: len(np.unique(clusters)) for name, clusters in assignments.items()}
+        if used["head"] < used["kmeans"]:
+            # Few clusters can be far apart: their silhouette would say nothing of those given up.
+            return "kmeans"
         head, kmeans = (
             silhouette(embedding, assignments[name], self.config.seed)
             for name in ("head", "kmeans")
