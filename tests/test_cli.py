@@ -15,6 +15,8 @@ import torch
 import yaml
 
 from user_dgl.cli import main
+from user_dgl.config import load_config
+from user_dgl.data import load_data
 
 ROOT = Path(__file__).parent.parent
 QUICKSTART = str(ROOT / "configs" / "quickstart.yaml")
@@ -159,6 +161,24 @@ def test_perturb_then_train_on_the_file_equals_training_with_flips(run_dir, tmp_
     again = json.loads((from_file / "result.json").read_text())
     assert again["noise"]["edges_added"] == result["noise"]["edges_added"]
     assert again["noise"]["weight_auc"] == result["noise"]["weight_auc"]
+
+
+def test_convert_then_load_gives_the_same_data(tmp_path, capsys):
+    edges, out = tmp_path / "edges.csv", tmp_path / "data.npz"
+    edges.write_text("a,b\nb,c\nc,a\nd,a\n")
+    (tmp_path / "labels.csv").write_text("a,1\nb,1\nc,0\nd,\n")
+    (tmp_path / "features.csv").write_text("a,0,1\nb,1,0.5\nc,0,0\nd,2,0\n")
+    files = {name: f"{tmp_path}/{name}.csv" for name in ("edges", "labels", "features")}
+    overrides = ["data.kind=edge_list", *(f"data.{k}={v}" for k, v in files.items())]
+    assert main(["convert", QUICKSTART, *overrides, "--out", str(out)]) == 0
+    assert "4 nodes, 4 edges" in capsys.readouterr().out
+    text = load_data(load_config(None, overrides).data)
+    binary = load_data(load_config(None, ["data.kind=npz", f"data.path={out}"]).data)
+    assert binary.node_ids == text.node_ids == ("a", "b", "c", "d")
+    assert np.array_equal(binary.graph.keys, text.graph.keys)
+    assert np.array_equal(binary.labels, text.labels)
+    assert np.array_equal(binary.feat.toarray(), text.feat.toarray())
+    assert main(["convert", QUICKSTART, *overrides, "--out", str(out)]) == 2  # it exists
 
 
 def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):

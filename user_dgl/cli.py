@@ -64,6 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("perturb", _perturb, "write the noisy graph of a config, for data.noise.file")
     takes_config(sub)
     sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
+    sub = command(
+        "convert", _convert, "write the data set of a config as one npz file, for data.path"
+    )
+    takes_config(sub)
+    sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
@@ -118,6 +123,20 @@ def _perturb(arguments) -> None:
         f"{arguments.out}: {noisy.graph.num_edges} edges, {noisy.num_added} added, "
         f"{noisy.num_removed} removed"
     )
+
+
+def _convert(arguments) -> None:
+    config = load_config(arguments.config, arguments.overrides)
+    _check_output_file(arguments.out, config)
+    from user_dgl.checkpoint import write_atomically
+    from user_dgl.data import load_data
+    from user_dgl.data.npz import write_npz
+
+    data = load_data(config.data)
+    for note in data.notes:
+        _log(f"Note: {note}")
+    write_atomically(arguments.out, lambda file: write_npz(file, data))
+    print(f"{arguments.out}: {data.num_nodes} nodes, {data.graph.num_edges} edges")
 
 
 def _evaluate(arguments) -> None:

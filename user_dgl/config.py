@@ -62,15 +62,16 @@ class DataConfig(Section):
     kind: str = key(
         "synthetic",
         "planetoid: ind.<name>.* files; wiki: graph.txt, group.txt, tfidf.txt; npz: one npz file; "
+        "musae: *_edges.csv, *_target.csv, *.json; ogb: a folder of the Open Graph Benchmark; "
         "edge_list: CSV, TSV or blank-separated text; dgl: a set of dgl.data; synthetic",
-        choices=("planetoid", "wiki", "npz", "edge_list", "dgl", "synthetic"),
+        choices=("planetoid", "wiki", "npz", "musae", "ogb", "edge_list", "dgl", "synthetic"),
     )
     root: str | None = key(
         None, "folder that relative data paths start from; null: $USER_DGL_DATA, else this folder"
     )
     name: str | None = key(None, "planetoid: cora, citeseer, pubmed; dgl: a class of dgl.data")
     path: str | None = key(
-        None, "planetoid, wiki: folder; npz: file; dgl: folder for its raw files"
+        None, "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files"
     )
     edges: str | None = key(None, "edge_list: file of edges")
     features: str | None = key(None, "edge_list: file of node features (csv, tsv, txt, npy, npz)")

@@ -23,6 +23,8 @@ DATASETS = {
     "coauthor_cs": ({"kind": "npz", "path": "graphdata_npz/coauthor_cs.npz"}, 15),
     "uai2010": ({"kind": "npz", "path": "graphdata_npz/uai.npz"}, 19),
     "cora_ml": ({"kind": "npz", "path": "prognn_meta/cora_ml.npz"}, 7),
+    "facebook": ({"kind": "musae", "path": "musae/facebook"}, 4),
+    "twitch_de": ({"kind": "musae", "path": "musae/twitch_DE"}, 2),
     "amazon_computers": ({"kind": "npz", "path": "graphdata_npz/amazon_cs.npz"}, 10),
     "coauthor_physics": ({"kind": "npz", "path": "graphdata_npz/coauthor_phy.npz"}, 5),
 }
@@ -63,7 +65,7 @@ SEEDS = range(10)
 
 UNSEEN = (
     "acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml", "pubmed",
-    "amazon_computers", "coauthor_physics",
+    "amazon_computers", "coauthor_physics", "facebook", "twitch_de",
 )  # fmt: skip
 UNSEEN_RATES = (0, 50)
 UNSEEN_SEEDS = range(3)

@@ -6,7 +6,9 @@ from pathlib import Path
 from user_dgl.config import DataConfig
 from user_dgl.data.base import UNLABELLED, AttributedGraph, index_labels, largest_component
 from user_dgl.data.edge_list import load_edge_list, read_labels
+from user_dgl.data.musae import load_musae
 from user_dgl.data.npz import load_adjacency, load_npz
+from user_dgl.data.ogb import load_ogb
 from user_dgl.data.planetoid import load_planetoid
 from user_dgl.data.synthetic import block_model
 from user_dgl.data.wiki import load_wiki
@@ -23,13 +25,17 @@ __all__ = [
     "load_adjacency",
     "load_data",
     "load_edge_list",
+    "load_musae",
     "load_npz",
+    "load_ogb",
     "load_planetoid",
     "load_wiki",
     "read_labels",
 ]
 
 DATA_VARIABLE = "USER_DGL_DATA"
+# Loaders of one file or folder that has to be named.
+_BY_PATH = {"npz": load_npz, "musae": load_musae, "ogb": load_ogb}
 
 
 def data_root(config: DataConfig) -> Path:
@@ -84,7 +90,14 @@ def load_data(config: DataConfig) -> AttributedGraph:
 
 def _load(config: DataConfig) -> AttributedGraph:
     root, kind = data_root(config), config.kind
-    needed = {"planetoid": "name", "dgl": "name", "npz": "path", "edge_list": "edges"}.get(kind)
+    needed = {
+        "planetoid": "name",
+        "dgl": "name",
+        "npz": "path",
+        "musae": "path",
+        "ogb": "path",
+        "edge_list": "edges",
+    }.get(kind)
     if needed and getattr(config, needed) is None:
         raise InputError(f"data.kind={kind} needs data.{needed}")
     if kind == "synthetic":
@@ -93,8 +106,8 @@ def _load(config: DataConfig) -> AttributedGraph:
         return load_planetoid(find_file(root, config.path or "planetoid", "data.path"), config.name)
     if kind == "wiki":
         return load_wiki(find_file(root, config.path or "wiki", "data.path"))
-    if kind == "npz":
-        return load_npz(find_file(root, config.path, "data.path"))
+    if kind in _BY_PATH:
+        return _BY_PATH[kind](find_file(root, config.path, "data.path"))
     if kind == "edge_list":
         files = {
             key: find_file(root, getattr(config, key), f"data.{key}")

@@ -1,12 +1,14 @@
 """Graphs in ``.npz`` files; object arrays go through the restricted unpickler.
 
 Three layouts are read: CSR parts under ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``
-with ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN); whole matrices under ``adj_matrix`` with
-``node_attr`` and ``node_label`` (GraphData); and ``scipy.sparse.save_npz``, an adjacency alone.
+with ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN; `write_npz` adds ``node_ids``); whole
+matrices under ``adj_matrix`` with ``node_attr`` and ``node_label`` (GraphData); and
+``scipy.sparse.save_npz``, an adjacency alone.
 """
 
 import zipfile
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,10 +41,12 @@ def load_npz(path: Path) -> AttributedGraph:
         matrices, features or labels that do not fit the adjacency.
     """
     names = _member_names(path)
+    node_ids = None
     if "adj_data" in names:
         adjacency = _from_parts(path, names, "adj_")
         features = _from_parts(path, names, "attr_") if "attr_data" in names else None
         labels = _read_member(path, "labels") if "labels" in names else None
+        node_ids = _read_member(path, "node_ids") if "node_ids" in names else None
     elif "adj_matrix" in names:
         adjacency, features, labels = (
             _read_member(path, name) if name in names else None
@@ -55,7 +59,7 @@ def load_npz(path: Path) -> AttributedGraph:
             f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected adj_data, "
             "adj_indices, adj_indptr, adj_shape; or adj_matrix; or a scipy.sparse.save_npz file"
         )
-    for value in (adjacency, features, labels):
+    for value in (adjacency, features, labels, node_ids):
         if isinstance(value, (dict, list)):
             raise InputError(f"{path}: holds a {type(value).__name__}, expected arrays or matrices")
     graph, notes = graph_from_matrix(adjacency, path)
@@ -71,7 +75,26 @@ def load_npz(path: Path) -> AttributedGraph:
         raise InputError(
             f"{path}: {feat.shape[0]} feature rows for {graph.num_nodes} nodes: they must agree"
         )
-    return AttributedGraph(graph, feat, labels, notes=tuple(notes))
+    if node_ids is not None:
+        node_ids = tuple(np.asarray(node_ids).astype(str).ravel().tolist())
+    return AttributedGraph(graph, feat, labels, node_ids, tuple(notes))
+
+
+def write_npz(file: BinaryIO, data: AttributedGraph) -> None:
+    """A graph in the first layout of this module, uncompressed: it reloads at the disk's speed."""
+    arrays = _parts(data.graph.to_scipy(), "adj_")
+    if data.feat is not None:
+        arrays |= _parts(data.feat, "attr_")
+    if data.labels is not None:
+        arrays["labels"] = data.labels
+    if data.node_ids is not None:
+        arrays["node_ids"] = np.array(data.node_ids)
+    np.savez(file, **arrays)
+
+
+def _parts(matrix: sp.csr_matrix, prefix: str) -> dict[str, np.ndarray]:
+    values = (matrix.data, matrix.indices, matrix.indptr, np.array(matrix.shape))
+    return {prefix + part: value for part, value in zip(_PARTS, values, strict=True)}
 
 
 def load_adjacency(path: Path) -> tuple[Graph, list[str]]:

@@ -1,0 +1,129 @@
+"""The MUSAE files: ``*_edges.csv``, ``*_target.csv`` and, where there are features, ``*.json``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.errors import InputError
+
+# What names a node and its class: Facebook's and LastFM's files, Twitch's.
+_ID_COLUMNS = ("new_id", "id")
+_CLASS_COLUMNS = ("page_type", "mature", "target")
+_MOST_FEATURES = 2**24
+
+
+def load_musae(folder: Path) -> AttributedGraph:
+    """A data set of MUSAE: Facebook pages, Twitch users or LastFM users, their links and classes.
+
+    The target file lists each node once, 0..N-1 in any order. Twitch's nodes are its ``new_id``.
+    The largest feature id says how many columns there are; features are 0 or 1.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    AttributedGraph
+        Without features where the folder has no JSON file.
+
+    Raises
+    ------
+    InputError
+        A file missing or malformed.
+    """
+    folder = Path(folder)
+    edges_file, target_file = (_only(folder, f"*_{part}.csv") for part in ("edges", "target"))
+    target = _table(target_file)
+    ids = _whole(target_file, target, _column(target_file, target, _ID_COLUMNS))
+    num_nodes = len(ids)
+    missing = np.setdiff1d(np.arange(num_nodes), ids)
+    if len(missing):
+        raise InputError(
+            f"{target_file}: {num_nodes} rows but none for node {missing[0]}: expected one for "
+            f"each of 0..{num_nodes - 1}"
+        )
+    labels = np.empty(num_nodes, dtype=np.int64)
+    column = _column(target_file, target, _CLASS_COLUMNS)
+    labels[ids] = index_labels(target[column].to_numpy(), target_file)
+
+    edges = _table(edges_file)
+    if edges.shape[1] != 2:
+        raise InputError(f"{edges_file}: {edges.shape[1]} columns, expected 2")
+    ends = [_whole(edges_file, edges, name) for name in edges.columns]
+    for end in ends:
+        outside = np.flatnonzero((end < 0) | (end >= num_nodes))
+        if len(outside):
+            row = outside[0]
+            raise InputError(
+                f"{edges_file}: line {row + 2}: node {end[row]}, expected 0..{num_nodes - 1}"
+            )
+    graph, notes = graph_from_entries(num_nodes, *ends)
+    # Each edge is listed once: that it lacks its reverse is nothing to report.
+    notes = [note for note in notes if not note.startswith("directed")]
+    features = sorted(folder.glob("*.json"))
+    feat = _features(_only(folder, "*.json"), num_nodes) if features else None
+    return AttributedGraph(graph, feat, labels, notes=tuple(notes))
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        raise InputError(f"{folder}: {len(found)} files {pattern}, expected one")
+    return found[0]
+
+
+def _table(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file, encoding="utf-8")
+    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
+        raise InputError(f"{file}: not a CSV table ({one_line(error)}): get it anew") from None
+
+
+def _column(file: Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in table.columns:
+            return name
+    raise InputError(f"{file}: columns {', '.join(map(str, table.columns))}: expected {names[0]}")
+
+
+def _whole(file: Path, table: pd.DataFrame, name: str) -> np.ndarray:
+    values = pd.to_numeric(table[name], errors="coerce")
+    bad = np.flatnonzero(values.isna() | (values % 1 != 0))
+    if len(bad):
+        raise InputError(
+            f"{file}: line {bad[0] + 2}: {name} {table[name].iloc[bad[0]]!s}: expected a whole "
+            "number"
+        )
+    return values.to_numpy(dtype=np.int64)
+
+
+def _features(file: Path, num_nodes: int) -> sp.csr_matrix:
+    try:
+        table = json.loads(file.read_text(encoding="utf-8"))
+        nodes = np.array([int(node) for node in table], dtype=np.int64)
+        counts = [len(columns) for columns in table.values()]
+        columns = np.array([c for row in table.values() for c in row])
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{file}: expected an object of lists of feature ids by node ({one_line(error)})"
+        ) from None
+    if len(nodes) and not (nodes.min() >= 0 and nodes.max() < num_nodes):
+        raise InputError(f"{file}: node {nodes.max()}: expected 0..{num_nodes - 1}")
+    if columns.size and (
+        columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= _MOST_FEATURES
+    ):
+        raise InputError(f"{file}: feature ids: expected whole numbers below {_MOST_FEATURES}")
+    width = int(columns.max()) + 1 if columns.size else 1
+    feat = sp.csr_matrix(
+        (np.ones(len(columns), np.float32), (np.repeat(nodes, counts), columns.astype(np.int64))),
+        shape=(num_nodes, width),
+    )
+    feat.sum_duplicates()
+    feat.data[:] = 1
+    return as_features(feat, file)

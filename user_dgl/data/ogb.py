@@ -1,0 +1,69 @@
+"""Node data sets of the Open Graph Benchmark, as its archives unpack: ``raw/*.csv.gz``."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.errors import InputError
+
+
+def load_ogb(folder: Path) -> AttributedGraph:
+    """One graph with node features and labels, such as ogbn-arxiv or ogbn-products.
+
+    Reads ``edge``, ``node-feat``, ``node-label`` and ``num-node-list`` of the folder ``raw``; no
+    split is used, as nothing is trained on labels. Directed edges become undirected.
+
+    Parameters
+    ----------
+    folder : Path
+        What ``raw`` lies in, for example ``ogbn_arxiv``.
+
+    Returns
+    -------
+    AttributedGraph
+
+    Raises
+    ------
+    InputError
+        A file missing or malformed, or files that do not fit each other.
+    """
+    raw = Path(folder) / "raw"
+    counts = _read(raw, "num-node-list", np.int64)
+    if counts.shape != (1, 1):
+        raise InputError(f"{raw}: {len(counts)} graphs: expected a data set of one graph")
+    num_nodes = int(counts[0, 0])
+    edges = _read(raw, "edge", np.int64)
+    if edges.shape[1] != 2:
+        raise InputError(f"{raw}/edge.csv.gz: {edges.shape[1]} columns, expected 2")
+    if len(edges) and not (edges.min() >= 0 and edges.max() < num_nodes):
+        row = int(np.argmax(((edges < 0) | (edges >= num_nodes)).any(axis=1)))
+        raise InputError(
+            f"{raw}/edge.csv.gz: line {row + 1}: node {edges[row].max()}, expected "
+            f"0..{num_nodes - 1}"
+        )
+    graph, notes = graph_from_entries(num_nodes, *edges.T)
+    features = as_features(_read(raw, "node-feat", np.float32), raw / "node-feat.csv.gz")
+    labels = _read(raw, "node-label", np.float64)  # float: an empty cell is no label
+    for name, rows in (("node-feat", features.shape[0]), ("node-label", len(labels))):
+        if rows != num_nodes:
+            raise InputError(f"{raw}/{name}.csv.gz: {rows} rows for {num_nodes} nodes")
+    if labels.shape[1] != 1:
+        raise InputError(f"{raw}/node-label.csv.gz: {labels.shape[1]} labels a node, expected one")
+    return AttributedGraph(
+        graph, features, index_labels(labels[:, 0], raw / "node-label.csv.gz"), notes=tuple(notes)
+    )
+
+
+def _read(raw: Path, name: str, dtype: type) -> np.ndarray:
+    file = raw / f"{name}.csv.gz"
+    if not file.exists():
+        raise InputError(f"{file}: not found: data.path is the folder that holds raw/")
+    try:
+        return pd.read_csv(file, header=None, dtype=dtype, skip_blank_lines=False).to_numpy()
+    except (OSError, ValueError, EOFError) as error:  # pandas' parser errors are ValueErrors
+        raise InputError(
+            f"{file}: not a table of numbers ({one_line(error)}): get it anew"
+        ) from None
