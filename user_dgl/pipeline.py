@@ -16,7 +16,7 @@ from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
-from user_dgl.memory import check_memory, peak_memory_mb
+from user_dgl.memory import peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
@@ -85,7 +85,6 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
-    log(check_memory(config, noisy.graph.num_edges, feat))
     trainer = Trainer(noisy.graph, feat, config, log=log)
     resolved = dataclasses.replace(
         config,

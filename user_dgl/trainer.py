@@ -26,6 +26,7 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.losses import USERLoss
+from user_dgl.memory import check_memory
 from user_dgl.model import USER, State
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import prior_of
@@ -132,6 +133,7 @@ class Trainer:
         save: Callable[[dict[str, Any]], None] = lambda state: None,
     ):
         _check_sizes(graph, feat, config)
+        log(check_memory(config, graph.num_edges, feat))
         self.config, self.graph, self.feat = config, graph, feat
         self.log, self.record, self.save = log, record, save
         self.device = _resolve_device(config.device)
