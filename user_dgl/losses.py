@@ -1,7 +1,7 @@
 """The terms that USER minimises, each a function of tensors, and their weighted sum by name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import torch
 
@@ -35,14 +35,14 @@ class DaviesBouldinSums:
     cross : Tensor (K, F) or None
         ``soft_features`` only: :math:`\sum_i Y_{ik}^2 x_i`.
     mean : Tensor (F,) or None
-        ``soft_features`` only: :math:`\mu`.
+        ``soft_features`` only: :math:`\mu` of all nodes, the same in every part.
     """
 
     count: torch.Tensor
     first: torch.Tensor
     second: torch.Tensor
     cross: torch.Tensor | None = None
-    mean: torch.Tensor | None = None
+    mean: torch.Tensor | None = field(default=None, metadata={"common": True})
 
     def split(self, num_clusters: int) -> "list[DaviesBouldinSums]":
         """The sums of several assignments, whose columns were side by side, one by one."""
@@ -141,11 +141,15 @@ def observed_edge_penalty(
     Tensor ()
         With gradient 0 where every weight is as it was.
     """
-    difference = weight - prior
+    return _edge_penalty((weight - prior).square().sum(), len(weight), form)
+
+
+def _edge_penalty(squares: torch.Tensor, num_edges: int, form: str) -> torch.Tensor:
+    """`observed_edge_penalty` of the sum of squared differences."""
     if form == "frobenius":
-        # vector_norm has the subgradient 0 at 0, where sqrt(sum of squares) would give NaN.
-        return 2**0.5 * torch.linalg.vector_norm(difference)
-    return difference.square().sum() / max(len(weight), 1)
+        # Clamped, as the gradient of the root is infinite at 0: below the clamp it is 0.
+        return (2 * squares).clamp_min(torch.finfo(squares.dtype).tiny).sqrt() * (squares > 0)
+    return squares / max(num_edges, 1)
 
 
 def reconstruction_loss(
@@ -197,6 +201,77 @@ def reconstruction_loss(
 
 def _diagonal_loss(hidden: torch.Tensor) -> torch.Tensor:
     return torch.sigmoid(hidden.square().sum(1)).square().sum()
+
+
+@dataclass(frozen=True, eq=False)
+class LossSums:
+    """Sums over pairs and nodes that the loss is a function of; None where a term is not used.
+
+    Those of disjoint parts of a graph add up to those of the whole.
+
+    Attributes
+    ----------
+    learned : tuple of S PartitionSums or None
+        Of each A'; volumes and internal weights (R K / S,), replica by replica.
+    observed : PartitionSums or None
+        Of A, in the same way, (R K,).
+    davies_bouldin : tuple of R DaviesBouldinSums or None
+    mixture : Tensor (R,) or None
+        Sum over nodes of the log of the summed exponentials.
+    squares : Tensor (S,) or None
+        Squared differences between the weights of observed pairs and their first weights.
+    """
+
+    learned: tuple[PartitionSums, ...] | None = None
+    observed: PartitionSums | None = None
+    davies_bouldin: tuple[DaviesBouldinSums, ...] | None = None
+    mixture: torch.Tensor | None = None
+    squares: torch.Tensor | None = None
+
+    def __add__(self, other: "LossSums") -> "LossSums":
+        return _each(torch.add, self, other)
+
+    def __sub__(self, other: "LossSums") -> "LossSums":
+        return _each(torch.sub, self, other)
+
+    def detach(self) -> "LossSums":
+        """The same numbers as constants."""
+        return _each(torch.Tensor.detach, self)
+
+
+def _each(function, *sums):
+    """Apply a function to the corresponding tensors of structures of sums."""
+    first = sums[0]
+    if first is None:
+        return None
+    if isinstance(first, torch.Tensor):
+        return function(*sums)
+    if isinstance(first, tuple):
+        return tuple(_each(function, *parts) for parts in zip(*sums, strict=True))
+    parts = {}
+    for part in fields(first):
+        values = [getattr(one, part.name) for one in sums]
+        parts[part.name] = values[0] if "common" in part.metadata else _each(function, *values)
+    return type(first)(**parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """The part of a graph that sums are taken over.
+
+    Attributes
+    ----------
+    features : FeatureMatrix
+        Of the nodes that count.
+    prior : Tensor (P,)
+        First weight of each pair; of no use where it is not observed.
+    counted : bool Tensor (P,)
+        The observed pairs that count for the tie to their first weights.
+    """
+
+    features: FeatureMatrix
+    prior: torch.Tensor
+    counted: torch.Tensor
 
 
 class USERLoss:
@@ -259,49 +334,89 @@ class USERLoss:
         -------
         dict of str to Tensor (R,)
         """
-        config, engine, terms = self.config, self.engine, {}
+        config = self.config
+        terms = self.terms(self.sums(state), *state.assignment.shape[1:])
+        if config.reconstruction_weight:
+            samples = config.reconstruction_samples * self.graph.num_nodes
+            penalty = reconstruction_loss(self.graph, state.hidden, samples, generator, self.engine)
+            terms["reconstruction"] = config.reconstruction_weight * penalty
+        return terms
+
+    def sums(self, state: State, scope: Scope | None = None) -> LossSums:
+        """What the loss is a function of, but for the reconstruction.
+
+        Parameters
+        ----------
+        state : State
+            Of the graph, or of a part: then of the pairs that touch its nodes, the assignment of
+            these nodes first, then of the others that the pairs have.
+        scope : Scope, optional
+            Default: all of the graph.
+        """
+        config, engine = self.config, self.engine
         num_nodes, num_replicas, num_clusters = state.assignment.shape
         assignment = state.assignment.view(num_nodes, num_replicas * num_clusters)
+        learned = observed = davies_bouldin = mixture = squares = None
         if config.npsi_weight:
-            learned = [
+            learned = tuple(
                 partition_sums(state.graph, weight, columns, engine)
                 for weight, columns in columns_of_each(state.weights, assignment)
-            ]
-            learned = torch.cat([npsi(_by_replica(sums, num_clusters)) for sums in learned])
-            terms["npsi"] = config.npsi_weight * learned
-            if config.npsi_observed:
+            )
+            if config.npsi_observed and scope is None:
                 observed = partition_sums(
                     self.graph, self._ones, assignment, engine, degree=self._degree
                 )
-                observed = npsi(_by_replica(observed, num_clusters))
-                terms["npsi_observed"] = config.npsi_weight * observed
+            elif config.npsi_observed:
+                ones = state.observed.to(assignment.dtype)
+                observed = partition_sums(state.graph, ones, assignment, engine)
         if config.davies_bouldin_weight:
             form = config.davies_bouldin_form
             if config.davies_bouldin_space == "features":
-                every = davies_bouldin_sums(self.features, assignment, form).split(num_clusters)
+                features = self.features if scope is None else scope.features
+                own = assignment[: features.shape[0]]
+                every = davies_bouldin_sums(features, own, form)
+                davies_bouldin = tuple(every.split(num_clusters))
             else:
-                every = [
+                davies_bouldin = tuple(
                     davies_bouldin_sums(PointMatrix(hidden), columns, form)
                     for hidden, columns in zip(
                         state.hidden, state.assignment.unbind(1), strict=True
                     )
-                ]
-            index = torch.stack([davies_bouldin(sums) for sums in every])
-            terms["davies_bouldin"] = config.davies_bouldin_weight * index
+                )
         if config.mixture_weight:
-            fit = state.logits.logsumexp(2).mean(0)
-            terms["mixture"] = -config.mixture_weight * fit
+            mixture = state.logits.logsumexp(2).sum(0)
         if config.observed_edge_weight and state.learnable:
-            penalties = [
-                observed_edge_penalty(weight[state.observed], self.prior, config.observed_edge_form)
-                for weight in state.weights
-            ]
-            penalty = torch.stack(penalties).expand(num_replicas)
-            terms["observed_edges"] = config.observed_edge_weight * penalty
-        if config.reconstruction_weight:
-            samples = config.reconstruction_samples * self.graph.num_nodes
-            penalty = reconstruction_loss(self.graph, state.hidden, samples, generator, engine)
-            terms["reconstruction"] = config.reconstruction_weight * penalty
+            counted = state.observed if scope is None else scope.counted
+            prior = self.prior if scope is None else scope.prior[counted]
+            squares = torch.stack(
+                [(weight[counted] - prior).square().sum() for weight in state.weights]
+            )
+        return LossSums(learned, observed, davies_bouldin, mixture, squares)
+
+    def terms(
+        self, sums: LossSums, num_replicas: int, num_clusters: int
+    ) -> dict[str, torch.Tensor]:
+        """Weighted terms (R,) of the sums over the whole graph."""
+        config, terms = self.config, {}
+        if sums.learned is not None:
+            learned = torch.cat([npsi(_by_replica(copy, num_clusters)) for copy in sums.learned])
+            terms["npsi"] = config.npsi_weight * learned
+        if sums.observed is not None:
+            observed = npsi(_by_replica(sums.observed, num_clusters))
+            terms["npsi_observed"] = config.npsi_weight * observed
+        if sums.davies_bouldin is not None:
+            index = torch.stack([davies_bouldin(each) for each in sums.davies_bouldin])
+            terms["davies_bouldin"] = config.davies_bouldin_weight * index
+        if sums.mixture is not None:
+            terms["mixture"] = -config.mixture_weight * (sums.mixture / self.graph.num_nodes)
+        if sums.squares is not None:
+            penalty = torch.stack(
+                [
+                    _edge_penalty(squares, self.graph.num_edges, config.observed_edge_form)
+                    for squares in sums.squares
+                ]
+            )
+            terms["observed_edges"] = config.observed_edge_weight * penalty.expand(num_replicas)
         return terms
 
 

@@ -122,6 +122,8 @@ class USER(nn.Module):
     def set_structure(self, structure: LearnedAdjacency) -> None:
         """Put another A' in place, with the same observed edges."""
         self.structure, self._encoded = structure, None
+        if not self.config.observed_mix:
+            return
         # A_norm never changes: its pair weights are kept, 0 on the candidates.
         observed = structure.observed.to(structure.theta.dtype)
         norm = Propagation.of(structure.graph, observed, self.engine).off_diagonal
@@ -140,8 +142,31 @@ class USER(nn.Module):
 
     def forward(self, features: FeatureMatrix) -> State:
         """One pass over the whole graph."""
-        config, structure = self.config, self.structure
+        structure = self.structure
         weights, propagations, hidden = self._encode(features)
+        logits, dropped = self._logits(hidden, propagations)
+        return State(
+            graph=structure.graph,
+            weights=weights,
+            observed=structure.observed,
+            learnable=structure.theta.requires_grad,
+            hidden=hidden,
+            propagations=propagations,
+            logits=logits,
+            clusters=logits.argmax(2),
+            assignment=torch.softmax(dropped, 2),
+        )
+
+    def forward_part(
+        self, features: FeatureMatrix, propagation: Propagation
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """One replica on a part of a graph: H, logits before and after dropout (n, 1, K)."""
+        hidden = self.encoders[0](propagation, features)
+        return hidden, *self._logits((hidden,), (propagation,))
+
+    def _logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits (N, R, K), and what dropout leaves of them."""
+        config = self.config
         dropped = [dropout(h, config.dropout, self.training) for h in hidden]
         heads = list(zip(self.heads, dropped, strict=True))
         if config.head == "graph_conv":
@@ -153,18 +178,7 @@ class USER(nn.Module):
             logits = torch.cat([head(h) for head, h in heads], 1)
         by_replica = len(logits), len(self.heads), config.num_clusters
         dropped_logits = dropout(logits, config.logit_dropout, self.training)
-        logits = logits.view(by_replica)
-        return State(
-            graph=structure.graph,
-            weights=weights,
-            observed=structure.observed,
-            learnable=structure.theta.requires_grad,
-            hidden=hidden,
-            propagations=propagations,
-            logits=logits,
-            clusters=logits.argmax(2),
-            assignment=torch.softmax(dropped_logits.view(by_replica), 2),
-        )
+        return logits.view(by_replica), dropped_logits.view(by_replica)
 
     def _encode(self, features: FeatureMatrix):
         """Weights of A', what multiplies with them, and H."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from user_dgl.graph import Graph
 from user_dgl.ops import edge_dot, neighbor_sum, weighted_degree
@@ -31,15 +32,32 @@ class Propagation:
     engine: str
 
     @classmethod
-    def of(cls, graph: Graph, weight: torch.Tensor, engine: str) -> "Propagation":
-        """S of a weighted graph."""
-        scale = (1 + weighted_degree(graph, weight, engine)).rsqrt()
+    def of(
+        cls,
+        graph: Graph,
+        weight: torch.Tensor,
+        engine: str,
+        outside: torch.Tensor | None = None,
+    ) -> "Propagation":
+        """S of a weighted graph; of a part of one, ``outside`` (N,) is the degree beyond it."""
+        degree = 1 + weighted_degree(graph, weight, engine)
+        scale = (degree if outside is None else degree + outside).rsqrt()
         off_diagonal = weight * edge_dot(graph, scale[:, None], engine)
         return cls(graph, off_diagonal, scale.square(), engine)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """S x for x (N, d)."""
         return neighbor_sum(self.graph, self.off_diagonal, x, self.engine, self.diagonal)
+
+    # What encoders ask for beside the product; `user_dgl.partition` answers for a part of a graph.
+
+    def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        """BatchNorm of what a layer gives, by the statistics of all nodes."""
+        return norm(x)
+
+    def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """What a layer gives for the nodes, and for all others that the next product reads."""
+        return hidden
 
 
 def smooth(propagation: Propagation, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:

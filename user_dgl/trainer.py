@@ -312,7 +312,7 @@ class Trainer:
             if self.schedule is not None:
                 self.schedule.step(sum(values.values()))
         values["total"] = sum(values.values())
-        return values, int(_clusters_in_use(state).min())
+        return values, _clusters_in_use(state)
 
     def _report(self, terms: dict[str, float], clusters_in_use: int, seconds: float) -> None:
         progress, train = self._progress, self.config.train
@@ -525,10 +525,13 @@ def _denormals_flushed() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
-def _clusters_in_use(state: State) -> torch.Tensor:
-    """Number of clusters that have nodes, of each replica (R,)."""
+def _clusters_in_use(state: State) -> int:
+    """Number of clusters that have nodes, in the replica that uses fewest."""
     num_clusters = state.assignment.shape[2]
-    return torch.nn.functional.one_hot(state.clusters, num_clusters).amax(0).sum(1)
+    return min(
+        int((torch.bincount(clusters, minlength=num_clusters) > 0).sum())
+        for clusters in state.clusters.unbind(1)
+    )
 
 
 def _finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, float]:

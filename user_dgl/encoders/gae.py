@@ -32,8 +32,8 @@ class GAE(nn.Module):
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
-        hidden = propagation(features.matmul(self.weights[0]))
-        for weight in list(self.weights)[1:]:
+        hidden = propagation.extend(0, propagation(features.matmul(self.weights[0])))
+        for layer, weight in enumerate(list(self.weights)[1:], start=1):
             hidden = dropout(torch.relu(hidden), self.dropout, self.training)
-            hidden = propagation(hidden @ weight)
+            hidden = propagation.extend(layer, propagation(hidden @ weight))
         return hidden

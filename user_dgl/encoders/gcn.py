@@ -73,5 +73,6 @@ class GCN(nn.Module):
             if layer:
                 hidden = dropout(hidden, self.dropout, self.training)
                 hidden = self.linears[layer - 1](hidden)
-            hidden = norm(propagation(hidden).add_(bias).relu_())
+            hidden = propagation(hidden).add_(bias).relu_()
+            hidden = propagation.extend(layer, propagation.normalise(layer, norm, hidden))
         return hidden
