@@ -58,3 +58,19 @@ def test_input_is_left_alone():
 def test_integer_features_are_taken():
     features = FeatureMatrix(sp.csr_matrix(np.array([[1, 0, 0, 0], [0, 0, 0, 3]])))
     assert features.matmul(torch.ones(4, 1)).ravel().tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("density", [0.1, 0.9])
+def test_rows_keep_the_statistics_of_all(density):
+    feat = _feat(density)
+    whole = FeatureMatrix(feat, torch.float64)
+    whole.matmul(torch.ones(12, 1, dtype=torch.float64))
+    ids = torch.tensor([3, 0, 17])
+    rows, x = whole.rows(ids), torch.from_numpy(feat.toarray())
+    right = torch.randn(12, 4, dtype=torch.float64)
+    left = torch.randn(3, 4, dtype=torch.float64)
+    torch.testing.assert_close(rows.centred_matmul(right), (x - x.mean(0))[ids] @ right)
+    torch.testing.assert_close(rows.centred_t_matmul(left), (x - x.mean(0))[ids].t() @ left)
+    torch.testing.assert_close(rows.squared_norm, whole.squared_norm[ids])
+    torch.testing.assert_close(rows.centred_squared_norm, whole.centred_squared_norm[ids])
+    assert (rows.shape, whole.shape) == ((3, 12), (30, 12))

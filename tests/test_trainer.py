@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.perturb.random_flip import random_flip
 from user_dgl.priors import cosine_weight
-from user_dgl.trainer import Trainer, _clusters_in_use
+from user_dgl.trainer import Trainer, clusters_in_use
 
 SMALL = (
     "model.num_clusters=3",
@@ -445,8 +444,8 @@ def test_records_are_means_over_replicas(data):
 
 def test_clusters_in_use_are_those_of_the_replica_with_fewest():
     clusters = torch.tensor([[0, 2, 1], [1, 2, 1], [2, 0, 1], [0, 2, 1]])
-    state = SimpleNamespace(clusters=clusters, assignment=torch.zeros(4, 3, 3))
-    assert _clusters_in_use(state) == 1
+    assert clusters_in_use(clusters, 3) == 1
+    assert clusters_in_use(clusters[:, :2], 3) == 2
 
 
 def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):

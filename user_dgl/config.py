@@ -273,10 +273,30 @@ class LossConfig(Section):
 
 
 @dataclass(frozen=True)
+class PartitionConfig(Section):
+    """``train.partition``: what ``train.mode: partition`` trains at a time."""
+
+    num_parts: int = key(16, "parts that METIS cuts the graph into", low=1)
+    parts_per_batch: int = key(1, "parts, joined at random, that one update is made with", low=1)
+    settle_every: int = key(
+        10,
+        "epochs between passes over all parts that bring what they keep of each other up to date "
+        "and compare the loss with the exact one",
+        low=1,
+    )
+
+
+@dataclass(frozen=True)
 class TrainConfig(Section):
     """``train``: the optimisation."""
 
-    mode: str = key("full", "full: every step sees the whole graph", choices=("full",))
+    mode: str = key(
+        "full",
+        "full: every step sees the whole graph; partition: one batch of parts at a time, for "
+        "graphs whose training would not fit the memory",
+        choices=("full", "partition"),
+    )
+    partition: PartitionConfig = section(PartitionConfig, "parts of mode: partition")
     epochs: int = key(400, "epochs", low=1)
     lr: float = key(0.01, "Adam's learning rate", above=0.0)
     structure_lr: float | None = key(
@@ -364,10 +384,47 @@ class Config(Section):
             raise InputError(f"model.labels={model.labels} needs model.encoder=smooth")
         if model.head != "centroid" and loss.mixture_weight:
             raise InputError("loss.mixture_weight needs model.head=centroid")
+        if self.train.mode == "partition":
+            self._check_partition()
         if self.overwrite and self.train.resume:
             raise InputError("overwrite and train.resume exclude each other: set one of them")
         if self.device == "cuda" and self.structure.engine == "dgl":
             raise InputError("structure.engine=dgl runs on the CPU: use device=cpu or engine=csr")
+
+    def _check_partition(self) -> None:
+        """What a part cannot do alone."""
+        model, train, loss = self.model, self.train, self.loss
+        unfit = (
+            ("model.encoder", model.encoder, model.encoder == "smooth", "gcn or gae"),
+            ("model.observed_mix", model.observed_mix, model.observed_mix != 0, "0"),
+            ("train.restarts", train.restarts, train.restarts != 1, "1"),
+            ("train.consensus", train.consensus, train.consensus != "none", "none"),
+            (
+                "loss.reconstruction_weight",
+                loss.reconstruction_weight,
+                loss.reconstruction_weight != 0,
+                "0",
+            ),
+            (
+                "loss.davies_bouldin_space",
+                loss.davies_bouldin_space,
+                loss.davies_bouldin_weight and loss.davies_bouldin_space != "features",
+                "features",
+            ),
+            (
+                "structure.candidates.refresh_every",
+                self.structure.candidates.refresh_every,
+                self.structure.candidates.refresh_every != 0,
+                "0",
+            ),
+            ("device", self.device, self.device == "cuda", "cpu"),
+        )
+        for name, value, is_unfit, instead in unfit:
+            if is_unfit:
+                raise InputError(
+                    f"train.mode=partition needs {name}={instead}, got {_shown(value)}: set it, or "
+                    "train.mode=full"
+                )
 
     def inert_settings(self) -> list[str]:
         """Settings away from their default that have no effect in this run, one line each."""
@@ -419,6 +476,7 @@ class Config(Section):
                 "structure.candidates.refresh_every",
             ),
             (self.train.plateau_factor == 1, "train.plateau_factor", "train.plateau_patience"),
+            (self.train.mode != "partition", "train.mode", "train.partition"),
             (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
             (self.model.encoder != "smooth", "model.encoder", "model.smooth"),
             (self.model.encoder == "smooth", "model.encoder", "model.hidden_feats"),

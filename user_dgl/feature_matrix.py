@@ -1,5 +1,8 @@
 """Node features as a constant of autograd: products with X and its transpose, sparse or dense."""
 
+from copy import copy
+from functools import cached_property
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -31,36 +34,57 @@ class FeatureMatrix:
     """
 
     def __init__(self, feat: sp.csr_matrix, dtype=torch.float32, device="cpu"):
+        self.dtype, self.device, self.shape = dtype, torch.device(device), feat.shape
+        self._feat = feat
         feat = sp.csr_matrix(feat, dtype=np.float64)
-        num_nodes, num_feats = self.shape = feat.shape
-        mean, variance = mean_variance_axis(feat, axis=0)
+        self._mean, variance = mean_variance_axis(feat, axis=0)
         norm = np.asarray(feat.multiply(feat).sum(axis=1)).ravel()
         # |x - mean|^2 = |x|^2 - 2 <x, mean> + |mean|^2
-        centred_norm = norm - 2 * (feat @ mean) + mean @ mean
+        centred_norm = norm - 2 * (feat @ self._mean) + self._mean @ self._mean
 
         def tensor(values):
             return torch.as_tensor(values).to(device=device, dtype=dtype)
 
-        self.dtype, self.device = dtype, torch.device(device)
-        self.column_mean = tensor(mean)
+        self.column_mean = tensor(self._mean)
         self.column_variance = tensor(variance)
         self.squared_norm = tensor(norm)
         self.centred_squared_norm = tensor(np.maximum(centred_norm, 0.0))
-        self._dense = self._sparse = self._transposed = None
-        if feat.nnz > _DENSE_ABOVE * num_nodes * num_feats:
-            # Centred: sums of features far from 0 would lose the digits that tell nodes apart.
-            # No larger than a few times the features as given: most of them are not 0.
-            dense = feat.toarray()
-            dense -= mean
-            self._dense = tensor(dense)
-        else:
-            self._sparse = _as_torch(feat, dtype, device)
-            self._transposed = _as_torch(feat.T.tocsr(), dtype, device)
+
+    def rows(self, ids: torch.Tensor) -> "FeatureMatrix":
+        """Some rows, with the mean and the variance of all."""
+        part = copy(self)
+        for name in ("_dense", "_sparse", "_transposed"):
+            part.__dict__.pop(name, None)
+        part._feat = self._feat[ids.numpy()]
+        part.shape = part._feat.shape
+        part.squared_norm = self.squared_norm[ids]
+        part.centred_squared_norm = self.centred_squared_norm[ids]
+        return part
+
+    # The matrix itself is made when it is first multiplied with.
 
     @property
     def is_sparse(self) -> bool:
         """Whether X is kept sparse."""
-        return self._dense is None
+        return self._feat.nnz <= _DENSE_ABOVE * self.shape[0] * self.shape[1]
+
+    @cached_property
+    def _dense(self) -> torch.Tensor | None:
+        if self.is_sparse:
+            return None
+        # Centred: sums of features far from 0 would lose the digits that tell nodes apart.
+        # No larger than a few times the features as given: most of them are not 0.
+        dense = self._feat.toarray().astype(np.float64, copy=False)
+        dense -= self._mean
+        return torch.as_tensor(dense).to(device=self.device, dtype=self.dtype)
+
+    @cached_property
+    def _sparse(self) -> torch.Tensor:
+        return _as_torch(sp.csr_matrix(self._feat), self.dtype, self.device)
+
+    @cached_property
+    def _transposed(self) -> torch.Tensor:
+        return _as_torch(sp.csr_matrix(self._feat.T), self.dtype, self.device)
 
     def matmul(self, other: torch.Tensor) -> torch.Tensor:
         """X B (N, d) for B (F, d); differentiable in B."""

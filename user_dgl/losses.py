@@ -238,6 +238,17 @@ class LossSums:
         """The same numbers as constants."""
         return _each(torch.Tensor.detach, self)
 
+    def tensors(self) -> list[torch.Tensor]:
+        """All that adds up, in a fixed order."""
+        tensors: list[torch.Tensor] = []
+        _each(tensors.append, self)
+        return tensors
+
+    def with_tensors(self, tensors: Sequence[torch.Tensor]) -> "LossSums":
+        """The same terms with other numbers, in the order of `tensors`."""
+        given = iter(tensors)
+        return _each(lambda _: next(given), self)
+
 
 def _each(function, *sums):
     """Apply a function to the corresponding tensors of structures of sums."""

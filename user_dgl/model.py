@@ -157,12 +157,13 @@ class USER(nn.Module):
             assignment=torch.softmax(dropped, 2),
         )
 
-    def forward_part(
-        self, features: FeatureMatrix, propagation: Propagation
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """One replica on a part of a graph: H, logits before and after dropout (n, 1, K)."""
+    def forward_part(self, features: FeatureMatrix, propagation) -> torch.Tensor:
+        """Logits after dropout (n, K) of one replica on a part of a graph.
+
+        ``propagation`` stands for a `Propagation`, see `user_dgl.partition.PartPropagation`.
+        """
         hidden = self.encoders[0](propagation, features)
-        return hidden, *self._logits((hidden,), (propagation,))
+        return self._logits((hidden,), (propagation,))[1][:, 0]
 
     def _logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (N, R, K), and what dropout leaves of them."""

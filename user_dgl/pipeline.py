@@ -24,6 +24,7 @@ from user_dgl.metrics import (
     weight_ap,
     weight_auc,
 )
+from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, perturb
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
@@ -85,7 +86,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
-    trainer = Trainer(noisy.graph, feat, config, log=log)
+    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+    trainer = kind(noisy.graph, feat, config, log=log)
     resolved = dataclasses.replace(
         config,
         output_dir=str(output_dir),
@@ -240,6 +242,8 @@ def _result(
     if criticism is not None:
         scores = _by_text(criticism.power_scores)
         result["critic"] = {"power": criticism.power, "held_out_scores": scores}
+    if isinstance(trainer, PartitionTrainer):
+        result["partition"] = trainer.partition
     if trainer.view is not None:
         scores = _by_text(trainer.view.scores)
         result["view"] = {"self_share": trainer.view.self_share, "held_out_scores": scores}

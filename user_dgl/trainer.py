@@ -27,7 +27,7 @@ from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.losses import USERLoss
 from user_dgl.memory import check_memory
-from user_dgl.model import USER, State
+from user_dgl.model import USER
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import prior_of
 from user_dgl.smoothing import SmoothedView, smoothed_view
@@ -97,10 +97,14 @@ class _Progress:
     collapsed: bool = False
 
 
-class _Evaluation(NamedTuple):
-    """A forward pass without dropout and the weighted loss terms of each replica (R,)."""
+class Evaluation(NamedTuple):
+    """A forward pass without dropout: Y (N, R, K), its arg max (N, R), A' of each copy, what the
+    heads read (on demand), the weighted loss terms of each replica (R,) and their sum."""
 
-    state: State
+    assignment: torch.Tensor
+    clusters: torch.Tensor
+    weights: tuple[torch.Tensor, ...]
+    embeddings: Callable[[], list[torch.Tensor]]
     terms: dict[str, torch.Tensor]
     losses: torch.Tensor
 
@@ -284,22 +288,25 @@ class Trainer:
             while progress.epoch < train.epochs:
                 started = time.perf_counter()
                 self._refresh_candidates()
-                terms, clusters_in_use = self._step()
+                terms, in_use, extra = self._step()
                 seconds = time.perf_counter() - started
                 progress.epoch_seconds.append(seconds)
                 progress.epoch += 1
-                self._report(terms, clusters_in_use, seconds)
+                self._report(terms, in_use, extra, seconds)
                 bar.update()
                 if progress.epoch % train.checkpoint_every == 0 or progress.epoch == train.epochs:
                     self._checkpoint()
 
-    def _step(self) -> tuple[dict[str, float], int]:
-        """One update; means over replicas and the clusters in use in the one that uses fewest."""
+    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+        """One epoch: means of the terms over replicas, clusters in use, further numbers to report.
+
+        The clusters in use are those of the replica that uses fewest.
+        """
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         state = self.model(self.features)
         terms = self.loss(state)
-        values = _finite_means(
+        values = finite_means(
             terms,
             f"epoch {self._progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
             "updated with it. Lower train.lr or the weight of that term",
@@ -312,70 +319,79 @@ class Trainer:
             if self.schedule is not None:
                 self.schedule.step(sum(values.values()))
         values["total"] = sum(values.values())
-        return values, _clusters_in_use(state)
+        return values, clusters_in_use(state.clusters, self.config.model.num_clusters), {}
 
-    def _report(self, terms: dict[str, float], clusters_in_use: int, seconds: float) -> None:
+    def _report(
+        self, terms: dict[str, float], in_use: int, extra: dict[str, float], seconds: float
+    ) -> None:
         progress, train = self._progress, self.config.train
         row = {"epoch": progress.epoch, "loss": terms["total"]}
         row |= {name: value for name, value in terms.items() if name != "total"}
         row |= {
-            "clusters_in_use": clusters_in_use,
+            "clusters_in_use": in_use,
             "lr": self.optimizer.param_groups[0]["lr"],
             "seconds": seconds,
         }
-        self.record(row)
-        self._watch_collapse(clusters_in_use)
+        self.record(row | extra)
+        self._watch_collapse(in_use)
         if progress.epoch % train.log_every and progress.epoch != train.epochs:
             return
         parts = [f"Epoch {progress.epoch:05d}", f"Loss {terms['total']:.4f}"]
         parts += [f"{name} {value:.4f}" for name, value in terms.items() if name != "total"]
-        parts += [f"Clusters {clusters_in_use}", f"Time {seconds:.3f}"]
+        parts += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in extra.items()]
+        parts += [f"Clusters {in_use}", f"Time {seconds:.3f}"]
         self.log(" | ".join(parts))
 
-    def _watch_collapse(self, clusters_in_use: int) -> None:
+    def _watch_collapse(self, in_use: int) -> None:
         progress, asked = self._progress, self.config.model.num_clusters
-        if clusters_in_use == asked:
+        if in_use == asked:
             progress.all_clusters_used = True
         elif progress.all_clusters_used and not progress.collapsed:
             progress.collapsed = True
-            self.log(
-                f"Warning: epoch {progress.epoch}: {clusters_in_use} of {asked} clusters in use"
-            )
+            self.log(f"Warning: epoch {progress.epoch}: {in_use} of {asked} clusters in use")
 
     @torch.no_grad()
-    def _evaluate(self) -> _Evaluation:
+    def _evaluate(self) -> Evaluation:
         """Final state and loss terms, without dropout, with a fixed draw of sampled pairs."""
         self.model.eval()
         state = self.model(self.features)
         generator = torch.Generator().manual_seed(self.config.seed)
         terms = self.loss(state, generator)
         none = torch.zeros(self.config.train.restarts, device=self.device, dtype=torch.float64)
-        return _Evaluation(state, terms, sum(terms.values(), none))
+        return Evaluation(
+            state.assignment,
+            state.clusters,
+            state.weights,
+            lambda: self.model.embeddings(state),
+            terms,
+            sum(terms.values(), none),
+        )
 
     @torch.no_grad()
     def _result(self) -> Fit:
         train, progress = self.config.train, self._progress
-        state, terms, losses = self._evaluate()
-        means = _finite_means(terms, f"after {progress.epoch} epochs the loss is not finite: {{}}")
+        final = self._evaluate()
+        terms, losses = final.terms, final.losses
+        means = finite_means(terms, f"after {progress.epoch} epochs the loss is not finite: {{}}")
         best = int(losses.argmin())
-        probs = state.assignment.cpu().numpy()  # (N, R, K)
-        embeddings = [embedding.cpu().numpy() for embedding in self.model.embeddings(state)]
+        probs = final.assignment.cpu().numpy()  # (N, R, K)
+        embeddings = [embedding.cpu().numpy() for embedding in final.embeddings()]
         labels_from = "head"
-        assignments = {"head": state.clusters[:, best].cpu().numpy()}
+        assignments = {"head": final.clusters[:, best].cpu().numpy()}
         if self.view is not None:
             assignments["kmeans"] = self.view.clusters
             labels_from = self._labels_from(assignments, embeddings[best])
         if train.consensus == "none":
             clusters, embedding = assignments[labels_from], embeddings[best]
             probs = probs[:, best]
-            weight = state.weights[best if len(state.weights) > 1 else 0]
+            weight = final.weights[best if len(final.weights) > 1 else 0]
             means = {name: term[best].item() for name, term in terms.items()}
         else:
             joined = consensus_of(train.consensus, probs, embeddings, self.config.seed)
             clusters, probs, embedding = joined.clusters, joined.probs, joined.embedding
             labels_from = "consensus"
             assignments[labels_from] = clusters
-            weight = torch.stack(state.weights).mean(0)
+            weight = torch.stack(final.weights).mean(0)
         asked, found = probs.shape[1], len(np.unique(clusters))
         warnings = []
         if found < asked:
@@ -428,8 +444,8 @@ class Trainer:
         if not due or not self._learns_structure:
             return
         old = self.model.structure
-        state, _, losses = self._evaluate()
-        clusters = state.clusters[:, int(losses.argmin())].cpu().numpy()
+        now = self._evaluate()
+        clusters = now.clusters[:, int(now.losses.argmin())].cpu().numpy()
         drawn = draw_candidates(config, self.graph, self._rng(), clusters)
         if not drawn:
             return
@@ -474,20 +490,21 @@ class Trainer:
         return {"keys": keys, "observed": structure.observed.cpu().clone()}
 
     def _checkpoint(self) -> None:
-        self.save(
-            {
-                "progress": vars(self._progress),
-                "features": self._feat_digest,
-                "structure": self._structure_state(),
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "schedule": None if self.schedule is None else self.schedule.state_dict(),
-                "rng": torch.get_rng_state(),
-                "rng_cuda": torch.cuda.get_rng_state(self.device)
-                if self.device.type == "cuda"
-                else None,
-            }
-        )
+        self.save(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        on_gpu = self.device.type == "cuda"
+        return {
+            "progress": vars(self._progress),
+            "features": self._feat_digest,
+            "structure": self._structure_state(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": None if self.schedule is None else self.schedule.state_dict(),
+            "rng": torch.get_rng_state(),
+            "rng_cuda": torch.cuda.get_rng_state(self.device) if on_gpu else None,
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         try:
@@ -525,16 +542,15 @@ def _denormals_flushed() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
-def _clusters_in_use(state: State) -> int:
-    """Number of clusters that have nodes, in the replica that uses fewest."""
-    num_clusters = state.assignment.shape[2]
+def clusters_in_use(clusters: torch.Tensor, num_clusters: int) -> int:
+    """Number of clusters that have nodes, in the replica of clusters (N, R) that uses fewest."""
     return min(
-        int((torch.bincount(clusters, minlength=num_clusters) > 0).sum())
-        for clusters in state.clusters.unbind(1)
+        int((torch.bincount(column, minlength=num_clusters) > 0).sum())
+        for column in clusters.unbind(1)
     )
 
 
-def _finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, float]:
+def finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, float]:
     """Mean of each term over replicas.
 
     Raises

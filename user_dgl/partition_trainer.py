@@ -1,0 +1,291 @@
+"""Training of USER one part of the graph at a time.
+
+The loss is that of the whole graph. It depends on the graph through sums over pairs and nodes
+(`user_dgl.losses.LossSums`), so each update takes those of its part as they are now and those of
+all others as they were when their part was last at hand. The same holds for the statistics of
+BatchNorm, for Y of the halo and for what a layer gave for it, which a second layer reads: constants
+that are one epoch old at most. Weights of A' and their moments of Adam move with the part that owns
+the pair.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import softplus
+
+from user_dgl.graph import Graph
+from user_dgl.losses import LossSums, Scope
+from user_dgl.model import State
+from user_dgl.ops import weighted_degree
+from user_dgl.partition import (
+    Moments,
+    Part,
+    PartPropagation,
+    grouped,
+    metis_assignment,
+    parts_of,
+)
+from user_dgl.propagation import Propagation
+from user_dgl.trainer import Evaluation, Trainer, finite_means
+
+# Adam's, as torch has them.
+_BETAS, _EPS = (0.9, 0.999), 1e-8
+
+
+class PartitionTrainer(Trainer):
+    """`Trainer` whose updates see one batch of parts each; for ``train.mode: partition``."""
+
+    def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
+        super()._build(pairs, observed)
+        partition, seed = self.config.train.partition, self.config.seed
+        num_parts = min(partition.num_parts, pairs.num_nodes)
+        part_of = metis_assignment(pairs, num_parts, seed)
+        batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
+        self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
+        num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
+        weight = softplus(self.model.structure.theta.detach()[0])
+        # What was last known of all nodes and pairs.
+        self._assignment = torch.full((num_nodes, num_clusters), 1 / num_clusters)
+        self._hidden = [torch.zeros(num_nodes, width) for width in self.config.model.hidden_feats]
+        self._weight, self._degree = weight, _degree(pairs, weight)
+        # Of each layer, of each part.
+        self._moments: list[dict[int, Moments]] = [{} for _ in self._hidden]
+        self._first, self._second = (
+            torch.zeros(2, pairs.num_edges) if self._learns_structure else (None, None)
+        )
+        self._prior = torch.zeros(pairs.num_edges)
+        self._prior[observed] = self.prior.weight
+        self._sums: LossSums | None = None
+        cut = sum(len(part.pairs) for part in self._parts) - pairs.num_edges
+        self.partition = {
+            "batches": len(self._parts),
+            "cut_share": cut / max(pairs.num_edges, 1),
+            "largest_part": max(part.num_owned for part in self._parts),
+            "largest_halo": max(len(part.halo) for part in self._parts),
+        }
+        self.log(
+            f"Partition: {len(self._parts)} batches of up to {self.partition['largest_part']} "
+            f"nodes and {self.partition['largest_halo']} in the halo, "
+            f"{100 * self.partition['cut_share']:.1f} % of the pairs cut; what a batch takes from "
+            "others is one epoch old at most"
+        )
+
+    def _start(self) -> None:
+        super()._start()
+        self._settle()
+
+    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+        epoch, settle_every = self._progress.epoch, self.config.train.partition.settle_every
+        if self._sums is None:
+            self._settle()
+        self.model.train()
+        order = np.random.default_rng([self.config.seed, 6, epoch]).permutation(len(self._parts))
+        for number in order:
+            values = self._update(int(number))
+        if self.schedule is not None:
+            self.schedule.step(sum(values.values()))
+        values["total"] = sum(values.values())
+        extra = {}
+        if (epoch + 1) % settle_every == 0 or epoch + 1 == self.config.train.epochs:
+            extra["exact_loss"] = sum(term.mean().item() for term in self._settle().values())
+            self.partition["exact_loss"] = extra["exact_loss"]
+            self.partition["loss_before"] = values["total"]
+        clusters = self._assignment.argmax(1, keepdim=True)
+        found = int((torch.bincount(clusters[:, 0]) > 0).sum())
+        return values, found, extra
+
+    def _update(self, number: int) -> dict[str, float]:
+        """One update with one part; the terms of the whole graph's loss."""
+        part, structure = self._parts[number], self.model.structure
+        graph, before = part.graph(), self._weight[part.pairs]
+        scope = self._scope(part, part.owned)
+        assignment = self._assignment[part.nodes]
+        with torch.no_grad():
+            old = self.loss.sums(self._part_state(part, graph, before, assignment), scope)
+            degree_before = weighted_degree(graph, before, self.engine)
+        theta = structure.theta.detach()[0, part.pairs].requires_grad_(self._learns_structure)
+        weight = torch.where(part.owned, softplus(theta), before)
+        state, propagation = self._forward(number, graph, weight, degree_before)
+        new = self.loss.sums(state, scope)
+        terms = self.loss.terms(self._sums - old + new, 1, self.config.model.num_clusters)
+        values = finite_means(
+            terms,
+            f"epoch {self._progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
+            "updated with it. Lower train.lr or the weight of that term",
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        total = sum(term.sum() for term in terms.values())
+        if isinstance(total, torch.Tensor) and total.requires_grad:
+            total.backward()
+            self.optimizer.step()
+        with torch.no_grad():
+            if theta.grad is not None:
+                self._update_weights(part, theta.grad)
+            self._sums = self._sums - old + new.detach()
+            self._keep(number, state, propagation)
+            if self._learns_structure:
+                weight = weight.detach()
+                self._weight[part.pairs] = weight
+                change = weighted_degree(graph, weight, self.engine) - degree_before
+                self._degree[part.nodes] += change
+        return values
+
+    def _forward(self, number, graph, weight, degree) -> tuple[State, PartPropagation]:
+        """The part's nodes as its weights have them, in the state of the model."""
+        part, num_owned = self._parts[number], self._parts[number].num_owned
+        propagation = PartPropagation(
+            self._product(part, graph, weight, degree),
+            part,
+            lambda layer: self._hidden[layer][part.halo],
+            lambda layer: self._others(layer, number),
+        )
+        features = self.features.rows(part.nodes)
+        logits = self.model.forward_part(features, propagation)
+        own = torch.softmax(logits[:num_owned], 1)
+        assignment = torch.cat([own, self._assignment[part.halo]])
+        state = self._part_state(part, graph, weight, assignment)
+        return state, propagation
+
+    def _product(self, part: Part, graph: Graph, weight, degree) -> Propagation:
+        """S on the nodes of a part and its halo; ``degree`` is what its pairs gave before."""
+        outside = (self._degree[part.nodes] - degree).clamp_min(0)
+        # All edges of the nodes owned are at hand; the others of the halo keep their weight.
+        outside[: part.num_owned] = 0
+        return Propagation.of(graph, weight, self.engine, outside)
+
+    def _part_state(self, part: Part, graph, weight, assignment) -> State:
+        """What the sums of a part are taken of."""
+        return State(
+            graph=graph,
+            weights=(weight,),
+            observed=self.model.structure.observed[part.pairs],
+            learnable=self._learns_structure,
+            hidden=(),
+            propagations=(),
+            logits=assignment.new_empty(0),
+            clusters=assignment.new_empty(0),
+            assignment=assignment[:, None],
+        )
+
+    def _scope(self, part: Part, owned: torch.Tensor) -> Scope:
+        return Scope(
+            self.features.rows(part.nodes[: part.num_owned]),
+            self._prior[part.pairs],
+            owned & self.model.structure.observed[part.pairs],
+        )
+
+    def _others(self, layer: int, number: int) -> Moments:
+        """What a layer gave for all other parts' nodes."""
+        width = self._hidden[layer].shape[1]
+        moments = Moments(0, torch.zeros(width), torch.zeros(width))
+        for other, known in self._moments[layer].items():
+            if other != number:
+                moments = moments + known
+        return moments
+
+    def _keep(self, number: int, state: State, propagation: PartPropagation) -> None:
+        part = self._parts[number]
+        own = part.nodes[: part.num_owned]
+        self._assignment[own] = state.assignment[: part.num_owned, 0].detach()
+        for layer, hidden in propagation.hidden.items():
+            self._hidden[layer][own] = hidden
+        for layer, moments in propagation.moments.items():
+            self._moments[layer][number] = moments
+
+    def _update_weights(self, part: Part, gradient: torch.Tensor) -> None:
+        """Adam's step for the pairs that a part owns; each pair has one an epoch."""
+        pairs, gradient = part.pairs[part.owned], gradient[part.owned]
+        step = self._progress.epoch + 1
+        first = self._first[pairs].lerp_(gradient, 1 - _BETAS[0])
+        second = (
+            self._second[pairs].mul_(_BETAS[1]).addcmul_(gradient, gradient, value=1 - _BETAS[1])
+        )
+        self._first[pairs], self._second[pairs] = first, second
+        lr = self.optimizer.param_groups[1]["lr"] / (1 - _BETAS[0] ** step)
+        scale = second.sqrt_().div_((1 - _BETAS[1] ** step) ** 0.5).add_(_EPS)
+        theta = self.model.structure.theta
+        theta[0, pairs] = theta[0, pairs].addcdiv_(first, scale, value=-lr)
+
+    @torch.no_grad()
+    def _settle(self) -> dict[str, torch.Tensor]:
+        """Bring all that parts keep of each other up to date; the exact terms, without dropout."""
+        self.model.eval()
+        structure = self.model.structure
+        self._weight = softplus(structure.theta.detach()[0])
+        self._degree = _degree(structure.graph, self._weight)
+        # A pass makes the statistics of the next layer exact, one more what the layer after reads.
+        for _ in range(2 * len(self._hidden) + 1):
+            for number, part in enumerate(self._parts):
+                graph, weight = part.graph(), self._weight[part.pairs]
+                degree = weighted_degree(graph, weight, self.engine)
+                self._keep(number, *self._forward(number, graph, weight, degree))
+        self._sums = None
+        for part in self._parts:
+            # Each pair once: with the part that owns it.
+            weight = self._weight[part.pairs] * part.owned
+            state = self._part_state(part, part.graph(), weight, self._assignment[part.nodes])
+            state.observed.logical_and_(part.owned)
+            sums = self.loss.sums(state, self._scope(part, part.owned))
+            self._sums = sums if self._sums is None else self._sums + sums
+        return self.loss.terms(self._sums, 1, self.config.model.num_clusters)
+
+    def _evaluate(self) -> Evaluation:
+        terms = self._settle()
+        losses = sum(terms.values(), torch.zeros(1, dtype=torch.float64))
+        return Evaluation(
+            self._assignment[:, None],
+            self._assignment.argmax(1, keepdim=True),
+            (self._weight,),
+            lambda: [self._embedding()],
+            terms,
+            losses,
+        )
+
+    def _embedding(self) -> torch.Tensor:
+        """What the head's linear map reads (N, d), of the state as it was settled."""
+        if self.config.model.head != "graph_conv":
+            return self._hidden[-1]
+        embedding = torch.empty_like(self._hidden[-1])
+        for part in self._parts:
+            graph, weight = part.graph(), self._weight[part.pairs]
+            degree = weighted_degree(graph, weight, self.engine)
+            product = self._product(part, graph, weight, degree)
+            rows = product(self._hidden[-1][part.nodes])[: part.num_owned]
+            embedding[part.nodes[: part.num_owned]] = rows
+        return embedding
+
+    def _state(self) -> dict[str, Any]:
+        tensors = {"assignment": self._assignment, "weight": self._weight, "degree": self._degree}
+        if self._learns_structure:
+            tensors |= {"first": self._first, "second": self._second}
+        known = {
+            "tensors": tensors,
+            "hidden": self._hidden,
+            "moments": [
+                {number: vars(moments) for number, moments in layer.items()}
+                for layer in self._moments
+            ],
+            "sums": None if self._sums is None else self._sums.tensors(),
+        }
+        return super()._state() | {"partition": known}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        known = state["partition"]
+        if known["sums"] is not None:
+            self._settle()  # for the shape of the sums
+            self._sums = self._sums.with_tensors(known["sums"])
+        for name, tensor in known["tensors"].items():
+            setattr(self, f"_{name}", tensor)
+        self._hidden = known["hidden"]
+        self._moments = [
+            {number: Moments(**moments) for number, moments in layer.items()}
+            for layer in known["moments"]
+        ]
+
+
+def _degree(graph: Graph, weight: torch.Tensor) -> torch.Tensor:
+    """Weighted degrees (N,) without the CSR form of the graph."""
+    degree = torch.zeros(graph.num_nodes, dtype=weight.dtype)
+    return degree.index_add_(0, graph.src, weight).index_add_(0, graph.dst, weight)
