@@ -162,10 +162,10 @@ def test_the_replica_of_lowest_loss_wins(data, shared):
     assert len(set(fit.restart_losses)) == 3
     assert fit.loss["total"] == pytest.approx(min(fit.restart_losses), rel=1e-6)
     best = int(np.argmin(fit.restart_losses))
-    state, _, _ = trainer._evaluate()
-    assert np.array_equal(fit.clusters, state.clusters[:, best])
-    assert np.array_equal(fit.probs, state.assignment[:, best])
-    assert np.array_equal(fit.embedding, trainer.model.embeddings(state)[best].detach())
+    final = trainer._evaluate()
+    assert np.array_equal(fit.clusters, final.clusters[:, best])
+    assert np.array_equal(fit.probs, final.assignment[:, best])
+    assert np.array_equal(fit.embedding, final.embeddings()[best].detach())
     weight = trainer.model.structure().detach().numpy()
     assert len(weight) == (1 if shared == "true" else 3)
     assert np.array_equal(fit.weight, weight[0 if shared == "true" else best])
@@ -207,9 +207,9 @@ def test_replicas_train_as_if_alone(data, extra):
 def test_consensus_is_the_result(data, kind):
     trainer = _trainer(data, "train.restarts=5", f"train.consensus={kind}", "train.epochs=30")
     fit = trainer.fit()
-    state, _, _ = trainer._evaluate()
-    probs = state.assignment.numpy()
-    embeddings = [embedding.detach().numpy() for embedding in trainer.model.embeddings(state)]
+    final = trainer._evaluate()
+    probs = final.assignment.numpy()
+    embeddings = [embedding.detach().numpy() for embedding in final.embeddings()]
     expected = consensus_of(kind, probs, embeddings, 0)
     assert np.array_equal(fit.clusters, expected.clusters)
     assert np.array_equal(fit.probs, expected.probs)
@@ -232,9 +232,9 @@ def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch
 
     def drawn(config, graph, rng, clusters=None):
         if clusters is not None:
-            state, _, losses = trainer._evaluate()
-            seen.append([np.array_equal(clusters, own) for own in state.clusters.t()])
-            assert seen[-1][int(losses.argmin())]
+            now = trainer._evaluate()
+            seen.append([np.array_equal(clusters, own) for own in now.clusters.t()])
+            assert seen[-1][int(now.losses.argmin())]
         return draw_candidates(config, graph, rng, clusters)
 
     monkeypatch.setattr("user_dgl.trainer.draw_candidates", drawn)
@@ -453,7 +453,7 @@ def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):
     trainer = _trainer(data, log=lines.append)
     counts = iter([2, 3, 3, 2, 3, 1, 1, 1, 1, 1, 1, 1])
     step = trainer._step
-    monkeypatch.setattr(trainer, "_step", lambda: (step()[0], next(counts)))
+    monkeypatch.setattr(trainer, "_step", lambda: (step()[0], next(counts), {}))
     trainer.fit()
     said = [line for line in lines if line.startswith("Warning")]
     assert said == ["Warning: epoch 4: 2 of 3 clusters in use"]
