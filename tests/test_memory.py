@@ -57,6 +57,7 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
             "data.synthetic.average_degree=60", "model.hidden_feats=[128,64]",
             "model.dropout=0.5", "model.observed_mix=0.5",
         ),
+        ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000", "train.mode=partition"),
         (
             "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
             "num_features: 600}}", "model.num_clusters=9",

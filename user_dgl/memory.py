@@ -25,6 +25,11 @@ _CRITIC, _VIEW = 8.5, 6.0
 # A feature that is not 0, with its column, in X and in its transpose.
 _FEATURE = 16
 _FIXED = 60e6
+# In parts: positions and ends of the pairs that a part touches; what METIS holds of an edge.
+_KEPT_PAIR = 17
+_METIS_EDGE = 130
+# Edges that METIS is given at most: its memory would be several times that of the training.
+MOST_METIS_EDGES = 5_000_000
 
 
 def peak_memory_mb() -> float:
@@ -71,6 +76,8 @@ def expected_memory_mb(config: Config, num_edges: int, feat: sp.csr_matrix) -> f
 
 def _training_bytes(config, num_edges, feat) -> float:
     """Bytes that training adds to the loaded data at its peak."""
+    if config.train.mode == "partition":
+        return _partition_bytes(config, num_edges, feat)
     structure, model, train = config.structure, config.model, config.train
     num_nodes, num_features = feat.shape
     candidates = structure.candidates
@@ -98,6 +105,35 @@ def _training_bytes(config, num_edges, feat) -> float:
     if model.encoder == "smooth":
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
     return _FIXED + max(step, num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR)
+
+
+def _partition_bytes(config, num_edges, feat) -> float:
+    """The same where one batch of parts is trained at a time."""
+    structure, model, partition = config.structure, config.model, config.train.partition
+    num_nodes, num_features = feat.shape
+    candidates = structure.candidates
+    drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform
+    num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
+    batches = max(partition.num_parts / partition.parts_per_batch, 1.0)
+    # A third of the pairs cut and touched twice, each with an end in a halo: an upper guess.
+    cut = 0.0 if batches == 1 else 0.3
+    touched = num_pairs * (1 + cut) / batches
+    near = min(num_nodes, num_nodes / batches + 0.8 * cut * num_pairs / batches)
+    kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PAIR_WEIGHTED
+    kept = num_pairs * kept_pair + num_nodes * _BYTES_PER_FLOAT * (
+        model.num_clusters + sum(model.hidden_feats)
+    )
+    first, *rest = model.hidden_feats
+    width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * model.num_clusters
+    values = feat.nnz * near / max(num_nodes, 1)
+    step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
+    step += near * _BYTES_PER_FLOAT * width
+    before = 0.0
+    if structure.learnable and structure.prior == "critic":
+        before = num_nodes * _BYTES_PER_FLOAT * _CRITIC
+        before = before * min(structure.critic.num_components, num_features) + num_edges * _PAIR
+    cutting = min(num_edges, MOST_METIS_EDGES) * _METIS_EDGE if batches > 1 else 0.0
+    return _FIXED + max(before, kept + max(step, cutting))
 
 
 def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> str:

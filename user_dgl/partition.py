@@ -16,10 +16,8 @@ import torch
 from torch import nn
 
 from user_dgl.graph import Graph
+from user_dgl.memory import MOST_METIS_EDGES
 from user_dgl.propagation import Propagation
-
-# METIS holds some 170 bytes for each edge that it sees.
-_MOST_METIS_EDGES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +72,9 @@ def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
     from user_dgl._dgl import dgl
 
     src, dst = graph.src.long(), graph.dst.long()
-    if graph.num_edges > _MOST_METIS_EDGES:
+    if graph.num_edges > MOST_METIS_EDGES:
         rng = np.random.default_rng([seed, 4])
-        kept = rng.random(graph.num_edges) < _MOST_METIS_EDGES / graph.num_edges
+        kept = rng.random(graph.num_edges) < MOST_METIS_EDGES / graph.num_edges
         src, dst = src[torch.from_numpy(kept)], dst[torch.from_numpy(kept)]
     both = torch.cat([src, dst]), torch.cat([dst, src])
     seen = dgl.graph(both, num_nodes=graph.num_nodes)
