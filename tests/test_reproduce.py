@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import reproduce  # noqa: E402
 from reproduction import cells as cells_module  # noqa: E402
-from reproduction import figures, paper, plan, tables  # noqa: E402
+from reproduction import figures, paper, plan, readme, tables  # noqa: E402
 from reproduction.cells import COLUMNS, KEY, Cell, read_rows, run_cells, survey  # noqa: E402
 from reproduction.summary import interval, mean_std, paired  # noqa: E402
 
@@ -458,3 +458,27 @@ def test_pictures(tmp_path):
     rows = _rows(method=["alpha=0.1", "alpha=0.2", "beta=1"], seed=[0, 0, 0])
     (file,) = figures.draw_parameters(rows, tmp_path)
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+# ---------------------------------------------------------------------------------------------
+# The README
+
+
+def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
+    cells = [_cell(seed) for seed in range(2)]
+    run_cells(cells, tmp_path)
+    tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
+    file = tmp_path / "README.md"
+    marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
+    file.write_text(marks + "end\n")
+    readme.fill(file, tmp_path, tables)
+    text = file.read_text()
+    assert "old" not in text
+    assert text.count("a\n<!-- ") == 3
+    assert text.endswith("end\n")
+    assert "| 50.0 ± 0.0 |" in text
+    readme.fill(file, tmp_path, tables)
+    assert file.read_text() == text
+    file.write_text("no marks")
+    with pytest.raises(ValueError, match="lacks the marks"):
+        readme.fill(file, tmp_path, tables)

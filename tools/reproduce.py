@@ -13,9 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-import pandas as pd
-from reproduction import plan, tables
-from reproduction.cells import KEY, Cell, grouped, read_rows, run_cells, survey, write_text
+from reproduction import plan, readme, tables
+from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, write_text
 
 DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
@@ -26,6 +25,8 @@ DESCRIPTIONS = {
     "case-study": "heat maps of the clean, the noisy and the learned graph",
     "all": "all of the above in order",
 }
+RESULTS = Path(__file__).with_name("results")
+README = Path(__file__).resolve().parents[1] / "README.md"
 WITH_FIGURES = ("parameters", "case-study")
 
 
@@ -44,6 +45,9 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.table == "readme":
+        readme.fill(README, arguments.results, plan.TABLES)
+        return 0
     names = list(plan.TABLES) if arguments.table == "all" else [arguments.table]
     whole = {name: plan.TABLES[name]() for name in names}
     wanted = {
@@ -90,21 +94,18 @@ def write_report(table: str, cells: list[Cell], results: Path) -> None:
         All of the table's, not only those just run.
     results : Path
     """
-    state = survey(cells, results)
-    finished = {cell.key for cell in state.finished}
-    rows = read_rows(results, table)
-    keys = rows[KEY].itertuples(index=False, name=None)
-    rows = rows[pd.Series([key in finished for key in keys], index=rows.index, dtype=bool)]
+    rows = current_rows(cells, results)
     file = results / f"{table}.md"
     write_text(file, tables.report(table, rows, cells))
     print(file)
-    if table in WITH_FIGURES and finished:
+    if table in WITH_FIGURES and len(rows):
         from reproduction import figures
 
         if table == "parameters":
             drawn = figures.draw_parameters(rows, results)
         else:
-            drawn = figures.draw_case_study(state.finished, results)
+            finished = survey(cells, results).finished
+            drawn = figures.draw_case_study(finished, results)
         print("\n".join(map(str, drawn)))
 
 
@@ -136,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--results",
         type=Path,
-        default=Path(__file__).with_name("results"),
+        default=RESULTS,
         metavar="DIR",
         help="folder of CSV files, tables and pictures; default: results beside this script",
     )
@@ -145,6 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="table", required=True, metavar="TABLE")
     for name, text in DESCRIPTIONS.items():
         commands.add_parser(name, help=text, description=text, parents=[shared])
+    text = "put short forms of the tables into the project's README"
+    command = commands.add_parser("readme", help=text, description=text)
+    command.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     return parser
 
 

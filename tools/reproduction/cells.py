@@ -360,6 +360,14 @@ def read_rows(results: Path, table: str) -> pd.DataFrame:
     return rows.reindex(columns=COLUMNS)
 
 
+def current_rows(cells: Sequence[Cell], results: Path) -> pd.DataFrame:
+    """The rows of finished cells of one table that are of the current settings."""
+    finished = {cell.key for cell in survey(cells, results).finished}
+    rows = read_rows(results, cells[0].table)
+    keys = rows[KEY].itertuples(index=False, name=None)
+    return rows[pd.Series([key in finished for key in keys], index=rows.index, dtype=bool)]
+
+
 def add_rows(results: Path, rows: list[dict]) -> None:
     """Add rows of one table to its file, in place of those of the same cells."""
     table = rows[0]["table"]

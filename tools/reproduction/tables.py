@@ -22,6 +22,10 @@ NAMES = {
     "uai2010": "UAI2010",
     "cora_ml": "Cora-ML",
     "polblogs": "Polblogs",
+    "amazon_computers": "Amazon Computers",
+    "coauthor_physics": "Coauthor Physics",
+    "facebook": "Facebook",
+    "twitch_de": "Twitch DE",
 }
 FLOORS = {
     "features_kmeans": "features_kmeans",

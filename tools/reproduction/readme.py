@@ -1,0 +1,104 @@
+"""The README's tables: short forms of those under ``results``, put between marks in its text."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from reproduction import paper
+from reproduction.cells import Cell, current_rows, write_text
+from reproduction.plan import METHODS
+from reproduction.summary import markdown, mean_std
+from reproduction.tables import NAMES
+
+_FLOORS = ("features_kmeans", "smooth_kmeans")
+
+
+def fill(file: Path, results: Path, tables: dict[str, Callable[[], list[Cell]]]) -> None:
+    """Renew what lies between ``<!-- TABLE -->`` and ``<!-- /TABLE -->`` in a file.
+
+    Parameters
+    ----------
+    file : Path
+    results : Path
+        Folder of the CSV files; rows of other settings than the current ones are left out.
+    tables : dict of str to callable
+        The cells of each table.
+    """
+    text = file.read_text()
+    for name, short in _SHORT.items():
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        if start not in text or end not in text:
+            raise ValueError(f"{file} lacks the marks {start.strip()} and {end}")
+        before, _, rest = text.partition(start)
+        cells = tables[name]()
+        lines = short(current_rows(cells, results), cells)
+        text = before + start + "\n".join(lines).rstrip() + "\n" + end + rest.partition(end)[2]
+    write_text(file, text)
+
+
+def _by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
+    return [mean_std(rows.loc[rows["rate"] == rate, column], n) for rate, n in planned.items()]
+
+
+def _planned(cells: list[Cell], dataset: str, method: str) -> dict[int, int]:
+    """Seeds of each rate."""
+    seeds: dict[int, int] = {}
+    for cell in cells:
+        if (cell.dataset, cell.method) == (dataset, method):
+            seeds[cell.rate] = seeds.get(cell.rate, 0) + 1
+    return seeds
+
+
+def _rows_of(dataset: str, rows: pd.DataFrame, cells: list[Cell]) -> list[list[str]]:
+    """Floors, then each method that has finished cells."""
+    of_set = rows[rows["dataset"] == dataset]
+    body: list[list[str]] = []
+    for method in METHODS:
+        chosen = of_set[of_set["method"] == method]
+        if chosen.empty:
+            continue
+        planned = _planned(cells, dataset, method)
+        if not body:
+            body += [[f"`{f}`", *_by_rate(chosen, f"{f}_nmi", planned)] for f in _FLOORS]
+        config = METHODS[method].format(dataset=dataset)
+        body.append([f"`configs/{config}`", *_by_rate(chosen, "nmi", planned)])
+    return body
+
+
+def _random_noise(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    rates = sorted({cell.rate for cell in cells})
+    body = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        printed = paper.printed("random-noise", dataset).dropna(subset="mean")
+        best = printed.groupby("rate")["mean"].max()
+        body.append(
+            [f"**{NAMES[dataset]}**, best of the paper's", *(f"{best[r]:.1f}" for r in rates)]
+        )
+        body += _rows_of(dataset, rows, cells)
+    return markdown(["random flips, NMI", *(f"{rate} %" for rate in rates)], body)
+
+
+def _meta_attack(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    rates = sorted({cell.rate for cell in cells})
+    body = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        of_set = _rows_of(dataset, rows, cells)
+        if of_set:
+            of_set[0][0] = f"**{NAMES[dataset]}**, {of_set[0][0]}"
+        body += of_set
+    return markdown(["attacked edges, NMI", *(f"{rate} %" for rate in rates)], body)
+
+
+def _unseen(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    body = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        chosen, planned = rows[rows["dataset"] == dataset], _planned(cells, dataset, "default")
+        columns = [*(f"{floor}_nmi" for floor in _FLOORS), "nmi"]
+        body.append([NAMES[dataset], *(" / ".join(_by_rate(chosen, c, planned)) for c in columns)])
+    rates = " / ".join(str(rate) for rate in sorted({cell.rate for cell in cells}))
+    heads = [*(f"`{floor}`" for floor in _FLOORS), "`configs/default.yaml`"]
+    return markdown(["data, NMI", *(f"{head} {rates} %" for head in heads)], body)
+
+
+_SHORT = {"random-noise": _random_noise, "meta-attack": _meta_attack, "unseen": _unseen}
