@@ -50,6 +50,8 @@ METHODS = {
     "paper": "paper/{dataset}.yaml",
 }
 OPTIONAL = {"paper"}
+# Where a table has a config of its own for a data set.
+OTHER_CONFIGS = {("meta-attack", "citeseer", "USER-DGL"): "attacked/citeseer.yaml"}
 METHODS_OF = {
     "cora": ["USER-DGL", "user", "default", "paper"],
     "citeseer": ["USER-DGL", "user", "default", "paper"],
@@ -110,6 +112,12 @@ PARAMETERS_SEEDS = range(5)
 CASE_STUDY = [("cora", "USER-DGL", 50, 0)]
 
 
+def config_name(table: str, dataset: str, method: str) -> str:
+    """Config below configs/ that a method has in a table on a data set."""
+    other = OTHER_CONFIGS.get((table, dataset, method))
+    return other or METHODS[method].format(dataset=dataset)
+
+
 def random_noise() -> list[Cell]:
     """Random flips on the paper's sets."""
     return [
@@ -126,7 +134,7 @@ def meta_attack() -> list[Cell]:
     cells = []
     for dataset, (data, num_clusters) in ATTACKED.items():
         for method in METHODS_OF[dataset]:
-            config = CONFIGS / METHODS[method].format(dataset=dataset)
+            config = CONFIGS / config_name("meta-attack", dataset, method)
             for rate in ATTACK_RATES:
                 file = f"prognn_meta/{dataset}_meta_adj_{rate / 100:g}.npz"
                 noisy = {**data, "noise": {"kind": "file", "file": file}}
@@ -216,7 +224,8 @@ def select(cells: Iterable[Cell], **wanted) -> list[Cell]:
 
 def _cell(table, dataset, method, rate, seed, config=None, overrides=(), keeps_run=False) -> Cell:
     """A cell with random flips; ``config`` is that of the method unless given."""
-    path = CONFIGS / (config or METHODS[method]).format(dataset=dataset)
+    name = config.format(dataset=dataset) if config else config_name(table, dataset, method)
+    path = CONFIGS / name
     kind = "random_flip" if rate else "none"
     flips = (f"data.noise.rate={rate / 100:g}", f"data.noise.kind={kind}") if rate else ()
     settings = (*_data_overrides(*DATASETS[dataset]), *overrides, *flips)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import Cell, current_rows, write_text
-from reproduction.plan import METHODS
+from reproduction.plan import METHODS, config_name
 from reproduction.summary import markdown, mean_std
 from reproduction.tables import NAMES
 
@@ -61,7 +61,7 @@ def _rows_of(dataset: str, rows: pd.DataFrame, cells: list[Cell]) -> list[list[s
         planned = _planned(cells, dataset, method)
         if not body:
             body += [[f"`{f}`", *_by_rate(chosen, f"{f}_nmi", planned)] for f in _FLOORS]
-        config = METHODS[method].format(dataset=dataset)
+        config = config_name(cells[0].table, dataset, method)
         body.append([f"`configs/{config}`", *_by_rate(chosen, "nmi", planned)])
     return body
 
