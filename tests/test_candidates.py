@@ -1,9 +1,12 @@
 """Candidate pairs: what each source may draw, and how they join the observed graph."""
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import cliques, empty_graph, random_graph
+from sklearn.preprocessing import normalize
 
 from user_dgl.candidates import (
     draw_candidates,
@@ -13,8 +16,10 @@ from user_dgl.candidates import (
     same_cluster,
     uniform,
 )
-from user_dgl.config import CandidatesConfig
+from user_dgl.config import CandidatesConfig, SyntheticConfig
+from user_dgl.data import block_model
 from user_dgl.errors import InputError
+from user_dgl.nearest import approximate_nearest, nearest
 
 
 def _rng(seed=0):
@@ -42,9 +47,36 @@ def test_feature_knn_of_few_nodes_and_of_none():
     assert len(feature_knn(sp.csr_matrix((4, 2)), 5)[0]) == 0
 
 
-def test_feature_knn_refuses_more_than_it_can_compare(monkeypatch):
-    monkeypatch.setattr("user_dgl.candidates.MAX_EXACT_KNN", 10)
-    with pytest.raises(InputError, match="k_hop or uniform"):
+@pytest.mark.parametrize("num_columns", [40, 400])
+def test_approximate_neighbours_are_mostly_the_true_ones(num_columns):
+    """Of narrow features, and of wide ones, which go through components."""
+    pytest.importorskip("faiss")
+    model = SyntheticConfig(num_nodes=3000, num_features=num_columns, words_per_node=12)
+    feat = block_model(model).feat
+    found = approximate_nearest(feat, 5)
+    rows = normalize(feat)
+    cosine = (rows @ rows.T).toarray()
+    np.fill_diagonal(cosine, -1)
+    fifth = np.sort(cosine, axis=1)[:, -5]
+    own = np.arange(3000)[:, None]
+    assert (found != own).all()
+    assert all(len(set(row)) == 5 for row in found.tolist())
+    # Rows as alike as the fifth serve as well: words make many ties.
+    assert (cosine[own, found] >= fifth[:, None] - 1e-6).mean() > 0.95
+
+
+def test_many_nodes_go_to_the_index(monkeypatch):
+    asked = []
+    monkeypatch.setattr("user_dgl.nearest.MAX_EXACT", 10)
+    monkeypatch.setattr("user_dgl.nearest.approximate_nearest", lambda *a: asked.append(a))
+    nearest(sp.csr_matrix(np.ones((11, 2))), 2)
+    assert len(asked) == 1
+
+
+def test_without_faiss_many_nodes_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setattr("user_dgl.nearest.MAX_EXACT", 10)
+    with pytest.raises(InputError, match="more than 10 nodes needs faiss: pip install"):
         feature_knn(sp.csr_matrix(np.ones((11, 2))), 2)
 
 

@@ -7,24 +7,16 @@ observed graph, once each. All draws come from the generator given, so that a ru
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn import config_context
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import normalize
 
 from user_dgl.config import CandidatesConfig
-from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-
-# Exact search compares all pairs of nodes, block by block.
-MAX_EXACT_KNN = 50_000
-# scikit-learn sizes its blocks of distances by this; each needs several temporaries of that size.
-_KNN_WORKING_MB = 64
+from user_dgl.nearest import nearest
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
 
 def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
-    """Nearest nodes by cosine of the features, exact, in blocks; nodes without features get none.
+    """Nearest nodes by cosine of the features, see `nearest`; nodes without features get none.
 
     Parameters
     ----------
@@ -34,22 +26,15 @@ def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
     Raises
     ------
     InputError
-        More nodes than `MAX_EXACT_KNN`.
+        So many nodes that faiss is needed, and it is not installed.
     """
     nodes = np.flatnonzero(np.diff(feat.indptr))
-    if len(nodes) > MAX_EXACT_KNN:
-        raise InputError(
-            f"structure.candidates.feature_knn compares all pairs of {len(nodes)} nodes, more than "
-            f"{MAX_EXACT_KNN}: use structure.candidates.k_hop or uniform at this size"
-        )
     num_neighbors = min(num_neighbors, len(nodes) - 1)
     if num_neighbors < 1:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    # scikit-learn leaves each point itself out when asked without a query.
-    search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
-    with config_context(working_memory=_KNN_WORKING_MB):
-        found = search.fit(normalize(feat[nodes])).kneighbors(return_distance=False)
-    return np.repeat(nodes, num_neighbors), nodes[found.ravel()]
+    found = nearest(feat[nodes], num_neighbors)
+    known = found >= 0
+    return np.repeat(nodes, known.sum(axis=1)), nodes[found[known]]
 
 
 def k_hop(graph: Graph, num_walks: int, hops: int, rng: np.random.Generator) -> Pairs:

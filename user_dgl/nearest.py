@@ -1,0 +1,136 @@
+"""Nearest nodes by the cosine of their features: exact for thousands, by an index for millions."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from user_dgl.critic import row_dots
+from user_dgl.errors import InputError
+from user_dgl.features import truncated_svd
+
+# Exact search compares all pairs of nodes, block by block.
+MAX_EXACT = 50_000
+# scikit-learn sizes its blocks of distances by this; each needs several temporaries of that size.
+_WORKING_MB = 64
+
+# The index holds so many columns at most; wider features are reduced for it.
+_INDEX_COLUMNS = 256
+# Lists of the index a node's square root, and those that a search looks into.
+_LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 32
+_TRAINING_ROWS_PER_LIST = 64
+# Of reduced features: nodes compared exactly, those kept, neighbours whose neighbours are tried.
+_COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
+_BLOCK = 20_000
+
+
+def nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
+    """The rows most alike to each row by cosine, itself left out, (N, num_neighbors); -1: none.
+
+    Exact up to `MAX_EXACT` rows, else `approximate_nearest`.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+        No row without values.
+    num_neighbors : int
+        Less than N.
+    """
+    if feat.shape[0] > MAX_EXACT:
+        return approximate_nearest(feat, num_neighbors)
+    # scikit-learn leaves each point itself out when asked without a query.
+    search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
+    with config_context(working_memory=_WORKING_MB):
+        return search.fit(normalize(feat)).kneighbors(return_distance=False)
+
+
+def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
+    """As `nearest`, by an inverted-file index of faiss (Johnson et al., 2019).
+
+    Up to 256 columns are searched as they are. Wider features are reduced to 256 components, the
+    128 rows found are compared by their true cosine, and then, twice, the neighbours of the best
+    ones, as nearest-neighbour descent does (Dong et al., 2011): of sparse words, components alone
+    find less than half of the true neighbours.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    num_neighbors : int
+
+    Raises
+    ------
+    InputError
+        faiss is not installed.
+    """
+    try:
+        import faiss
+    except ImportError:
+        raise InputError(
+            f"structure.candidates.feature_knn on more than {MAX_EXACT} nodes needs faiss: "
+            "pip install 'user_dgl[ann]', or use structure.candidates.k_hop or uniform"
+        ) from None
+    rows, reduced = normalize(feat).astype(np.float32), feat.shape[1] > _INDEX_COLUMNS
+    points = normalize(truncated_svd(rows, _INDEX_COLUMNS, 0)) if reduced else rows.toarray()
+    points = np.ascontiguousarray(points, dtype=np.float32)
+    num_lists = max(1, int(_LISTS_PER_ROOT * len(points) ** 0.5))
+    index = faiss.IndexIVFFlat(
+        faiss.IndexFlatIP(points.shape[1]), points.shape[1], num_lists, faiss.METRIC_INNER_PRODUCT
+    )
+    index.cp.max_points_per_centroid = _TRAINING_ROWS_PER_LIST
+    index.cp.min_points_per_centroid = 1
+    index.train(points)
+    index.add(points)
+    index.nprobe = _LISTS_SEARCHED
+    wanted = min(_COMPARED if reduced else num_neighbors + 1, len(points))
+    found = np.concatenate(
+        [
+            index.search(points[start : start + _BLOCK], wanted)[1]
+            for start in range(0, len(points), _BLOCK)
+        ]
+    )
+    del index, points
+    kept = max(num_neighbors, _KEPT) if reduced else num_neighbors
+    best = _best(rows, found, kept)
+    for _ in range(_ROUNDS if reduced else 0):
+        best = _neighbours_of_neighbours(rows, best, kept)
+    return best[:, :num_neighbors]
+
+
+def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:
+    """The ``count`` of the rows found (N, M) with the highest cosine; -1 is none, in and out."""
+    best = np.empty((len(found), count), dtype=np.int64)
+    for start in range(0, len(found), _BLOCK):
+        block = found[start : start + _BLOCK]
+        own = np.arange(start, start + len(block))
+        cosine = row_dots(rows, np.repeat(own, block.shape[1]), block.clip(0).ravel())
+        cosine = cosine.reshape(block.shape)
+        cosine[(block < 0) | (block == own[:, None])] = -np.inf
+        order = np.argsort(-cosine, axis=1, kind="stable")[:, :count]
+        chosen = np.take_along_axis(block, order, axis=1)
+        chosen[np.isneginf(np.take_along_axis(cosine, order, axis=1))] = -1
+        best[own, : chosen.shape[1]] = chosen
+        best[own, chosen.shape[1] :] = -1
+    return best
+
+
+def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int) -> np.ndarray:
+    """``best`` (N, M) again, after comparing what it leads to in two steps, either way."""
+    num_rows, tried = len(best), best[:, :_TRIED]
+    known = tried >= 0
+    ends = np.repeat(np.arange(num_rows), known.sum(axis=1)), tried[known]
+    steps = sp.csr_matrix((np.ones(len(ends[0]), np.float32), ends), shape=(num_rows, num_rows))
+    steps = (steps + steps.T).tocsr()
+    better = np.full((num_rows, count), -1, dtype=np.int64)
+    for start in range(0, num_rows, _BLOCK):
+        block = steps[start : start + _BLOCK]
+        reached = (block @ steps + block).tocoo()
+        own, other = reached.row + start, reached.col
+        own, other = own[own != other], other[own != other]
+        order = np.lexsort((-row_dots(rows, own, other), own))
+        own, other = own[order], other[order]
+        first = np.flatnonzero(np.diff(own, prepend=-1))
+        place = np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))
+        chosen = place < count
+        better[own[chosen], place[chosen]] = other[chosen]
+    return better
