@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from graphs import cliques, empty_graph, random_graph
 from sklearn.preprocessing import normalize
 
+from user_dgl import nearest as nearest_module
 from user_dgl.candidates import (
     draw_candidates,
     feature_knn,
@@ -63,6 +64,23 @@ def test_approximate_neighbours_are_mostly_the_true_ones(num_columns):
     assert all(len(set(row)) == 5 for row in found.tolist())
     # Rows as alike as the fifth serve as well: words make many ties.
     assert (cosine[own, found] >= fifth[:, None] - 1e-6).mean() > 0.95
+
+
+def test_rows_that_are_all_alike_cost_no_more_than_others():
+    pytest.importorskip("faiss")
+    found = np.tile(np.arange(10), (3000, 1))  # everybody's neighbours are the same ten
+    rows, reached = sp.csr_matrix(np.ones((3000, 2))), []
+    dots = nearest_module.row_dots
+
+    def counted(rows, u, v):
+        reached.append(len(u))
+        return dots(rows, u, v)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nearest_module, "row_dots", counted)
+        better = nearest_module._neighbours_of_neighbours(rows, found, 5)
+    assert sum(reached) < 3000 * 400
+    assert (better >= 0).all()
 
 
 def test_many_nodes_go_to_the_index(monkeypatch):

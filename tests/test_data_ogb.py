@@ -37,6 +37,8 @@ def test_graph_features_and_labels(tmp_path):
     [
         ({"edge": None}, "edge.csv.gz: not found: data.path is the folder that holds raw/"),
         ({"edge": "0,1\n1,4\n"}, "line 2: node 4, expected 0..3"),
+        ({"edge": "0,1\n-1,3\n"}, "line 2: node -1, expected 0..3"),
+        ({"num_node_list": "-1\n"}, "-1 nodes: expected 1 or more"),
         ({"edge": "0,1,2\n"}, "3 columns, expected 2"),
         ({"edge": "0,a\n"}, "not a table of numbers"),
         ({"node_feat": "1,2\n"}, "node-feat.csv.gz: 1 rows for 4 nodes"),
@@ -47,3 +49,13 @@ def test_graph_features_and_labels(tmp_path):
 def test_faults_are_named(tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
         load_ogb(_written(tmp_path, **changes))
+
+
+def test_damaged_archive(tmp_path):
+    folder = _written(tmp_path)
+    file = folder / "raw" / "node-feat.csv.gz"
+    content = bytearray(gzip.compress(b"1.25,2.5\n" * 500))
+    content[20:40] = bytes(255 - byte for byte in content[20:40])
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"node-feat\.csv\.gz: not a table of numbers"):
+        load_ogb(folder)

@@ -78,7 +78,7 @@ def _result(nmi=50.0, **changes) -> dict:
         "num_clusters_found": 5,
         "seconds_total": 1.5,
         "peak_memory_mb": 300.0,
-        "versions": {"user_dgl": "0.1.0"},
+        "versions": {"user_dgl": "0.2.0"},
     } | changes  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import torch
 
@@ -14,6 +15,8 @@ from user_dgl.ops import edge_dot, weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
 _LEAST_SQUARE = 1e-12
+# Below this the summed memberships of a cluster are those of nobody.
+_LEAST_COUNT = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,7 @@ def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
     -------
     Tensor ()
     """
-    used = sums.count > torch.finfo(sums.count.dtype).eps
+    used = sums.count > _LEAST_COUNT
     if int(used.sum()) < 2:
         return sums.count.sum() * 0.0
     count, second = sums.count[used], sums.second[used]
@@ -238,6 +241,10 @@ class LossSums:
         """The same numbers as constants."""
         return _each(torch.Tensor.detach, self)
 
+    def double(self) -> "LossSums":
+        """In float64, in which sums that come and go leave no rest."""
+        return _each(torch.Tensor.double, self)
+
     def tensors(self) -> list[torch.Tensor]:
         """All that adds up, in a fixed order."""
         tensors: list[torch.Tensor] = []
@@ -326,9 +333,17 @@ class USERLoss:
     ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
         self.prior = prior
-        if config.npsi_weight and config.npsi_observed:
-            self._ones = torch.ones(graph.num_edges, device=graph.src.device, dtype=features.dtype)
-            self._degree = weighted_degree(graph, self._ones, engine)
+
+    @cached_property
+    def _ones(self) -> torch.Tensor:
+        """Weights of A; not made where only parts are at hand."""
+        return torch.ones(
+            self.graph.num_edges, device=self.graph.src.device, dtype=self.features.dtype
+        )
+
+    @cached_property
+    def _degree(self) -> torch.Tensor:
+        return weighted_degree(self.graph, self._ones, self.engine)
 
     def __call__(
         self, state: State, generator: torch.Generator | None = None

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from user_dgl.config import Config
 from user_dgl.errors import InputError
+from user_dgl.nearest import COMPARED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
 _BYTES_PER_FLOAT = 4
@@ -104,7 +105,22 @@ def _training_bytes(config, num_edges, feat) -> float:
         before = _CRITIC * min(structure.critic.num_components, num_features)
     if model.encoder == "smooth":
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
-    return _FIXED + max(step, num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR)
+    before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
+    return _FIXED + max(step, before, _index_bytes(config, feat))
+
+
+def _index_bytes(config, feat) -> float:
+    """Bytes of the search for feature neighbours."""
+    num_nodes, num_features = feat.shape
+    if not config.structure.candidates.feature_knn or num_nodes <= MAX_EXACT:
+        return 0.0
+    # The points and the index; of wide features also the rows found, as int64.
+    columns = 2 * min(num_features, INDEX_COLUMNS)
+    return (
+        num_nodes
+        * _BYTES_PER_FLOAT
+        * (columns + (2 * COMPARED if num_features > INDEX_COLUMNS else 12))
+    )
 
 
 def _partition_bytes(config, num_edges, feat) -> float:
@@ -133,7 +149,7 @@ def _partition_bytes(config, num_edges, feat) -> float:
         before = num_nodes * _BYTES_PER_FLOAT * _CRITIC
         before = before * min(structure.critic.num_components, num_features) + num_edges * _PAIR
     cutting = min(num_edges, MOST_METIS_EDGES) * _METIS_EDGE if batches > 1 else 0.0
-    return _FIXED + max(before, kept + max(step, cutting))
+    return _FIXED + max(before, _index_bytes(config, feat), kept + max(step, cutting))
 
 
 def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> str:
@@ -147,14 +163,15 @@ def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> str:
     expected = expected_memory_mb(config, num_edges, feat)
     there = machine_memory_mb()
     if expected > there:
-        narrower = (
-            "lower model.smooth.num_components and structure.critic.num_components"
-            if config.model.encoder == "smooth"
-            else "set train.mode=partition, or lower model.hidden_feats or train.restarts"
-        )
+        if config.model.encoder == "smooth":
+            remedy = "lower model.smooth.num_components and structure.critic.num_components"
+        elif config.train.mode == "partition":
+            remedy = "raise train.partition.num_parts, or lower model.hidden_feats"
+        else:
+            remedy = "set train.mode=partition, or lower model.hidden_feats or train.restarts"
         raise InputError(
             f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
-            f"{there / 1000:.1f}: {narrower}"
+            f"{there / 1000:.1f}: {remedy}"
         )
     return f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
 

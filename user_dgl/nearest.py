@@ -16,12 +16,12 @@ MAX_EXACT = 50_000
 _WORKING_MB = 64
 
 # The index holds so many columns at most; wider features are reduced for it.
-_INDEX_COLUMNS = 256
+INDEX_COLUMNS = 256
 # Lists of the index a node's square root, and those that a search looks into.
 _LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 32
 _TRAINING_ROWS_PER_LIST = 64
 # Of reduced features: nodes compared exactly, those kept, neighbours whose neighbours are tried.
-_COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
+COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
 _BLOCK = 20_000
 
 
@@ -70,8 +70,8 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
             f"structure.candidates.feature_knn on more than {MAX_EXACT} nodes needs faiss: "
             "pip install 'user_dgl[ann]', or use structure.candidates.k_hop or uniform"
         ) from None
-    rows, reduced = normalize(feat).astype(np.float32), feat.shape[1] > _INDEX_COLUMNS
-    points = normalize(truncated_svd(rows, _INDEX_COLUMNS, 0)) if reduced else rows.toarray()
+    rows, reduced = normalize(feat).astype(np.float32), feat.shape[1] > INDEX_COLUMNS
+    points = normalize(truncated_svd(rows, INDEX_COLUMNS, 0)) if reduced else rows.toarray()
     points = np.ascontiguousarray(points, dtype=np.float32)
     num_lists = max(1, int(_LISTS_PER_ROOT * len(points) ** 0.5))
     index = faiss.IndexIVFFlat(
@@ -82,7 +82,7 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
     index.train(points)
     index.add(points)
     index.nprobe = _LISTS_SEARCHED
-    wanted = min(_COMPARED if reduced else num_neighbors + 1, len(points))
+    wanted = min(COMPARED if reduced else num_neighbors + 1, len(points))
     found = np.concatenate(
         [
             index.search(points[start : start + _BLOCK], wanted)[1]
@@ -119,8 +119,12 @@ def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int)
     num_rows, tried = len(best), best[:, :_TRIED]
     known = tried >= 0
     ends = np.repeat(np.arange(num_rows), known.sum(axis=1)), tried[known]
-    steps = sp.csr_matrix((np.ones(len(ends[0]), np.float32), ends), shape=(num_rows, num_rows))
-    steps = (steps + steps.T).tocsr()
+    # As many back as ahead: of rows that are all alike, each may be the neighbour of thousands.
+    back = np.argsort(ends[1], kind="stable")
+    back = back[_place(ends[1][back]) < _TRIED]
+    u = np.concatenate([ends[0], ends[1][back]])
+    v = np.concatenate([ends[1], ends[0][back]])
+    steps = sp.csr_matrix((np.ones(len(u), np.float32), (u, v)), shape=(num_rows, num_rows))
     better = np.full((num_rows, count), -1, dtype=np.int64)
     for start in range(0, num_rows, _BLOCK):
         block = steps[start : start + _BLOCK]
@@ -129,8 +133,17 @@ def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int)
         own, other = own[own != other], other[own != other]
         order = np.lexsort((-row_dots(rows, own, other), own))
         own, other = own[order], other[order]
-        first = np.flatnonzero(np.diff(own, prepend=-1))
-        place = np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))
+        place = _place(own)
         chosen = place < count
         better[own[chosen], place[chosen]] = other[chosen]
     return better
+
+
+def _place(ascending: np.ndarray) -> np.ndarray:
+    """Place of each entry among those equal to it.
+
+    >>> _place(np.array([4, 4, 7, 8, 8])).tolist()
+    [0, 1, 0, 0, 1]
+    """
+    first = np.flatnonzero(np.diff(ascending, prepend=-1))
+    return np.arange(len(ascending)) - np.repeat(first, np.diff(np.append(first, len(ascending))))

@@ -102,12 +102,12 @@ class PartitionTrainer(Trainer):
         scope = self._scope(part, part.owned)
         assignment = self._assignment[part.nodes]
         with torch.no_grad():
-            old = self.loss.sums(self._part_state(part, graph, before, assignment), scope)
+            old = self.loss.sums(self._part_state(part, graph, before, assignment), scope).double()
             degree_before = weighted_degree(graph, before, self.engine)
         theta = structure.theta.detach()[0, part.pairs].requires_grad_(self._learns_structure)
         weight = torch.where(part.owned, softplus(theta), before)
         state, propagation = self._forward(number, graph, weight, degree_before)
-        new = self.loss.sums(state, scope)
+        new = self.loss.sums(state, scope).double()
         terms = self.loss.terms(self._sums - old + new, 1, self.config.model.num_clusters)
         values = finite_means(
             terms,
@@ -220,15 +220,21 @@ class PartitionTrainer(Trainer):
                 graph, weight = part.graph(), self._weight[part.pairs]
                 degree = weighted_degree(graph, weight, self.engine)
                 self._keep(number, *self._forward(number, graph, weight, degree))
-        self._sums = None
+        self._sums = self._sums_known()
+        return self.loss.terms(self._sums, 1, self.config.model.num_clusters)
+
+    @torch.no_grad()
+    def _sums_known(self) -> LossSums:
+        """Sums over the whole graph of what is known of nodes and pairs."""
+        total = None
         for part in self._parts:
             # Each pair once: with the part that owns it.
             weight = self._weight[part.pairs] * part.owned
             state = self._part_state(part, part.graph(), weight, self._assignment[part.nodes])
             state.observed.logical_and_(part.owned)
-            sums = self.loss.sums(state, self._scope(part, part.owned))
-            self._sums = sums if self._sums is None else self._sums + sums
-        return self.loss.terms(self._sums, 1, self.config.model.num_clusters)
+            sums = self.loss.sums(state, self._scope(part, part.owned)).double()
+            total = sums if total is None else total + sums
+        return total
 
     def _evaluate(self) -> Evaluation:
         terms = self._settle()
@@ -267,6 +273,7 @@ class PartitionTrainer(Trainer):
                 for layer in self._moments
             ],
             "sums": None if self._sums is None else self._sums.tensors(),
+            "summary": self.partition,
         }
         return super()._state() | {"partition": known}
 
@@ -278,7 +285,7 @@ class PartitionTrainer(Trainer):
             self._sums = self._sums.with_tensors(known["sums"])
         for name, tensor in known["tensors"].items():
             setattr(self, f"_{name}", tensor)
-        self._hidden = known["hidden"]
+        self._hidden, self.partition = known["hidden"], known["summary"]
         self._moments = [
             {number: Moments(**moments) for number, moments in layer.items()}
             for layer in known["moments"]

@@ -201,13 +201,12 @@ class Trainer:
             A term is NaN or infinite; nothing was updated with it.
         """
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices), self._threads():
+        with torch.random.fork_rng(devices=devices), self._threads(), _denormals_flushed():
             if checkpoint is None:
                 self._start()
             else:
                 self._restore(checkpoint)
-            with _denormals_flushed():
-                self._run_epochs()
+            self._run_epochs()
             return self._result()
 
     # -----------------------------------------------------------------------------------------

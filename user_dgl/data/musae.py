@@ -1,6 +1,7 @@
 """The MUSAE files: ``*_edges.csv``, ``*_target.csv`` and, where there are features, ``*.json``."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -80,9 +81,17 @@ def _only(folder: Path, pattern: str) -> Path:
 
 def _table(file: Path) -> pd.DataFrame:
     try:
-        return pd.read_csv(file, encoding="utf-8")
+        with warnings.catch_warnings():
+            # A row with more cells than the header would be cut.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(file, encoding="utf-8", index_col=False)
+    except pd.errors.ParserWarning:
+        raise InputError(f"{file}: rows with more cells than the header has: get it anew") from None
     except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
         raise InputError(f"{file}: not a CSV table ({one_line(error)}): get it anew") from None
+    if any(str(name).strip().lstrip("-").isdecimal() for name in table.columns):
+        raise InputError(f"{file}: line 1 is no header: expected names such as id_1,id_2")
+    return table
 
 
 def _column(file: Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
@@ -94,7 +103,7 @@ def _column(file: Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
 
 def _whole(file: Path, table: pd.DataFrame, name: str) -> np.ndarray:
     values = pd.to_numeric(table[name], errors="coerce")
-    bad = np.flatnonzero(values.isna() | (values % 1 != 0))
+    bad = np.flatnonzero(values.isna() | (values % 1 != 0) | (values.abs() >= 2**53))
     if len(bad):
         raise InputError(
             f"{file}: line {bad[0] + 2}: {name} {table[name].iloc[bad[0]]!s}: expected a whole "
@@ -109,12 +118,15 @@ def _features(file: Path, num_nodes: int) -> sp.csr_matrix:
         nodes = np.array([int(node) for node in table], dtype=np.int64)
         counts = [len(columns) for columns in table.values()]
         columns = np.array([c for row in table.values() for c in row])
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        if columns.ndim != 1:
+            raise ValueError("lists within lists")
+    except (OSError, ValueError, OverflowError, TypeError, AttributeError) as error:
         raise InputError(
             f"{file}: expected an object of lists of feature ids by node ({one_line(error)})"
         ) from None
-    if len(nodes) and not (nodes.min() >= 0 and nodes.max() < num_nodes):
-        raise InputError(f"{file}: node {nodes.max()}: expected 0..{num_nodes - 1}")
+    outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
+    if len(outside):
+        raise InputError(f"{file}: node {outside[0]}: expected 0..{num_nodes - 1}")
     if columns.size and (
         columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= _MOST_FEATURES
     ):

@@ -76,6 +76,10 @@ def load_npz(path: Path) -> AttributedGraph:
             f"{path}: {feat.shape[0]} feature rows for {graph.num_nodes} nodes: they must agree"
         )
     if node_ids is not None:
+        if np.shape(node_ids) != (graph.num_nodes,):
+            raise InputError(
+                f"{path}: node_ids: expected one for each of the {graph.num_nodes} nodes"
+            )
         node_ids = tuple(np.asarray(node_ids).astype(str).ravel().tolist())
     return AttributedGraph(graph, feat, labels, node_ids, tuple(notes))
 

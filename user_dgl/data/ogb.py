@@ -1,5 +1,6 @@
 """Node data sets of the Open Graph Benchmark, as its archives unpack: ``raw/*.csv.gz``."""
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +36,15 @@ def load_ogb(folder: Path) -> AttributedGraph:
     if counts.shape != (1, 1):
         raise InputError(f"{raw}: {len(counts)} graphs: expected a data set of one graph")
     num_nodes = int(counts[0, 0])
+    if num_nodes < 1:
+        raise InputError(f"{raw}/num-node-list.csv.gz: {num_nodes} nodes: expected 1 or more")
     edges = _read(raw, "edge", np.int64)
     if edges.shape[1] != 2:
         raise InputError(f"{raw}/edge.csv.gz: {edges.shape[1]} columns, expected 2")
     if len(edges) and not (edges.min() >= 0 and edges.max() < num_nodes):
-        row = int(np.argmax(((edges < 0) | (edges >= num_nodes)).any(axis=1)))
+        row, end = np.argwhere((edges < 0) | (edges >= num_nodes))[0]
         raise InputError(
-            f"{raw}/edge.csv.gz: line {row + 1}: node {edges[row].max()}, expected "
+            f"{raw}/edge.csv.gz: line {row + 1}: node {edges[row, end]}, expected "
             f"0..{num_nodes - 1}"
         )
     graph, notes = graph_from_entries(num_nodes, *edges.T)
@@ -63,7 +66,7 @@ def _read(raw: Path, name: str, dtype: type) -> np.ndarray:
         raise InputError(f"{file}: not found: data.path is the folder that holds raw/")
     try:
         return pd.read_csv(file, header=None, dtype=dtype, skip_blank_lines=False).to_numpy()
-    except (OSError, ValueError, EOFError) as error:  # pandas' parser errors are ValueErrors
+    except (OSError, ValueError, EOFError, zlib.error) as error:  # pandas' are ValueErrors
         raise InputError(
             f"{file}: not a table of numbers ({one_line(error)}): get it anew"
         ) from None
