@@ -18,7 +18,7 @@ _WORKING_MB = 64
 # The index holds so many columns at most; wider features are reduced for it.
 INDEX_COLUMNS = 256
 # Lists of the index a node's square root, and those that a search looks into.
-_LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 16
+_LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 32
 _TRAINING_ROWS_PER_LIST = 64
 # Of reduced features: nodes compared exactly, those kept, neighbours whose neighbours are tried.
 COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
