@@ -19,7 +19,8 @@ _WORKING_MB = 64
 INDEX_COLUMNS = 256
 # Lists of the index a node's square root, and those that a search looks into.
 _LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 32
-_TRAINING_ROWS_PER_LIST = 64
+# Rows and rounds of the k-means that places the lists: rough ones serve.
+_TRAINING_ROWS_PER_LIST, _TRAINING_ROUNDS = 39, 8
 # Of reduced features: nodes compared exactly, those kept, neighbours whose neighbours are tried.
 COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
 _BLOCK = 20_000
@@ -79,6 +80,7 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
     )
     index.cp.max_points_per_centroid = _TRAINING_ROWS_PER_LIST
     index.cp.min_points_per_centroid = 1
+    index.cp.niter = _TRAINING_ROUNDS
     index.train(points)
     index.add(points)
     index.nprobe = _LISTS_SEARCHED
