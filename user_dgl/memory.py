@@ -1,5 +1,6 @@
 """How much memory a run takes: measured, and foretold before it trains."""
 
+import math
 import os
 import resource
 import sys
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 
 from user_dgl.config import Config
 from user_dgl.errors import InputError
-from user_dgl.nearest import COMPARED, INDEX_COLUMNS, MAX_EXACT
+from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
 _BYTES_PER_FLOAT = 4
@@ -26,11 +27,12 @@ _CRITIC, _VIEW = 8.5, 6.0
 # A feature that is not 0, with its column, in X and in its transpose.
 _FEATURE = 16
 _FIXED = 60e6
-# In parts: positions and ends of the pairs that a part touches; what METIS holds of an edge.
-_KEPT_PAIR = 17
+# In parts: positions and ends of the pairs that a part touches; of each pair its first and
+# last weight, the parameter and its moments; what METIS holds of an edge.
+_KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
 # Edges that METIS is given at most: its memory would be several times that of the training.
-MOST_METIS_EDGES = 5_000_000
+METIS_EDGES_PER_NODE = 10
 
 
 def peak_memory_mb() -> float:
@@ -114,13 +116,10 @@ def _index_bytes(config, feat) -> float:
     num_nodes, num_features = feat.shape
     if not config.structure.candidates.feature_knn or num_nodes <= MAX_EXACT:
         return 0.0
-    # The points and the index; of wide features also the rows found, as int64.
-    columns = 2 * min(num_features, INDEX_COLUMNS)
-    return (
-        num_nodes
-        * _BYTES_PER_FLOAT
-        * (columns + (2 * COMPARED if num_features > INDEX_COLUMNS else 12))
-    )
+    # The points and their codes; the rows found, as int64.
+    columns = min(num_features, INDEX_COLUMNS)
+    found = COMPARED_REDUCED if num_features > INDEX_COLUMNS else COMPARED
+    return num_nodes * (_BYTES_PER_FLOAT * 1.3 * columns + 8 * found)
 
 
 def _partition_bytes(config, num_edges, feat) -> float:
@@ -131,11 +130,13 @@ def _partition_bytes(config, num_edges, feat) -> float:
     drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform
     num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
     batches = max(partition.num_parts / partition.parts_per_batch, 1.0)
-    # A third of the pairs cut and touched twice, each with an end in a halo: an upper guess.
-    cut = 0.0 if batches == 1 else 0.3
+    # A quarter of the pairs cut and touched twice, each with an end in a halo: an upper guess.
+    cut = 0.0 if batches == 1 else 0.25
     touched = num_pairs * (1 + cut) / batches
-    near = min(num_nodes, num_nodes / batches + 0.8 * cut * num_pairs / batches)
-    kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PAIR_WEIGHTED
+    # Of the ends of cut pairs, drawn anywhere, so many are distinct: an upper guess too.
+    ends = 2 * cut * num_pairs / batches
+    near = num_nodes / batches + num_nodes * -math.expm1(-ends / max(num_nodes, 1))
+    kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PARAMETER
     kept = num_pairs * kept_pair + num_nodes * _BYTES_PER_FLOAT * (
         model.num_clusters + sum(model.hidden_feats)
     )
@@ -148,8 +149,9 @@ def _partition_bytes(config, num_edges, feat) -> float:
     if structure.learnable and structure.prior == "critic":
         before = num_nodes * _BYTES_PER_FLOAT * _CRITIC
         before = before * min(structure.critic.num_components, num_features) + num_edges * _PAIR
-    cutting = min(num_edges, MOST_METIS_EDGES) * _METIS_EDGE if batches > 1 else 0.0
-    return _FIXED + max(before, _index_bytes(config, feat), kept + max(step, cutting))
+    seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
+    cutting = seen * _METIS_EDGE if batches > 1 else 0.0
+    return _FIXED + max(before, _index_bytes(config, feat), cutting, kept + step)
 
 
 def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> str:

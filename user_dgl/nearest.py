@@ -18,11 +18,15 @@ _WORKING_MB = 64
 # The index holds so many columns at most; wider features are reduced for it.
 INDEX_COLUMNS = 256
 # Lists of the index a node's square root, and those that a search looks into.
-_LISTS_PER_ROOT, _LISTS_SEARCHED = 4, 32
-# Rows and rounds of the k-means that places the lists: rough ones serve.
-_TRAINING_ROWS_PER_LIST, _TRAINING_ROUNDS = 39, 8
-# Of reduced features: nodes compared exactly, those kept, neighbours whose neighbours are tried.
-COMPARED, _KEPT, _TRIED, _ROUNDS = 128, 16, 10, 2
+_LISTS_PER_ROOT, _LISTS_SEARCHED = 1, 32
+# Columns that share a code of four bits.
+_COLUMNS_PER_CODE = 2
+# Rows and rounds of the k-means that places the lists, and the least rows for the codes: few serve.
+_TRAINING_ROWS_PER_LIST, _TRAINING_ROUNDS, _TRAINING_ROWS = 39, 8, 20_000
+# Nodes found by their codes and compared exactly, more of them where the index holds components.
+COMPARED, COMPARED_REDUCED = 64, 128
+# Nodes kept of these, neighbours whose neighbours are tried, and how often.
+_KEPT, _TRIED, _ROUNDS = 16, 10, 2
 _BLOCK = 20_000
 
 
@@ -47,12 +51,13 @@ def nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
 
 
 def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
-    """As `nearest`, by an inverted-file index of faiss (Johnson et al., 2019).
+    """As `nearest`, by an inverted-file index of faiss (Johnson et al., 2019) in three steps.
 
-    Up to 256 columns are searched as they are. Wider features are reduced to 256 components, the
-    128 rows found are compared by their true cosine, and then, twice, the neighbours of the best
-    ones, as nearest-neighbour descent does (Dong et al., 2011): of sparse words, components alone
-    find less than half of the true neighbours.
+    A search finds 64 rows by codes of four bits for every two columns (product quantisation, Andre
+    et al., 2017); these are compared by their true cosine; and then, twice, the neighbours of the
+    best ones, as nearest-neighbour descent does (Dong et al., 2011). Features of more than 256
+    columns are searched by 256 components, and 128 rows are compared: of sparse words, components
+    alone find less than half of the true neighbours.
 
     Parameters
     ----------
@@ -64,6 +69,16 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
     InputError
         faiss is not installed.
     """
+    rows = normalize(feat).astype(np.float32)
+    kept = max(num_neighbors, _KEPT)
+    best = _best(rows, _found(rows, kept), kept)
+    for _ in range(_ROUNDS):
+        best = _neighbours_of_neighbours(rows, best, kept)
+    return best[:, :num_neighbors]
+
+
+def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
+    """Rows near each row (N, M) by their codes, itself among them; M > least, -1 is none."""
     try:
         import faiss
     except ImportError:
@@ -71,32 +86,32 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
             f"structure.candidates.feature_knn on more than {MAX_EXACT} nodes needs faiss: "
             "pip install 'user_dgl[ann]', or use structure.candidates.k_hop or uniform"
         ) from None
-    rows, reduced = normalize(feat).astype(np.float32), feat.shape[1] > INDEX_COLUMNS
+    reduced = rows.shape[1] > INDEX_COLUMNS
     points = normalize(truncated_svd(rows, INDEX_COLUMNS, 0)) if reduced else rows.toarray()
+    # Codes share columns evenly; a further one of zeros changes no product.
+    points = np.pad(points, ((0, 0), (0, -points.shape[1] % _COLUMNS_PER_CODE)))
     points = np.ascontiguousarray(points, dtype=np.float32)
-    num_lists = max(1, int(_LISTS_PER_ROOT * len(points) ** 0.5))
-    index = faiss.IndexIVFFlat(
-        faiss.IndexFlatIP(points.shape[1]), points.shape[1], num_lists, faiss.METRIC_INNER_PRODUCT
+    num_rows, width = points.shape
+    num_lists = max(1, int(_LISTS_PER_ROOT * num_rows**0.5))
+    index = faiss.index_factory(
+        width,
+        f"IVF{num_lists},PQ{width // _COLUMNS_PER_CODE}x4fs",
+        faiss.METRIC_INNER_PRODUCT,
     )
     index.cp.max_points_per_centroid = _TRAINING_ROWS_PER_LIST
     index.cp.min_points_per_centroid = 1
     index.cp.niter = _TRAINING_ROUNDS
-    index.train(points)
+    count = min(num_rows, max(_TRAINING_ROWS_PER_LIST * num_lists, _TRAINING_ROWS))
+    index.train(points[np.random.default_rng(0).choice(num_rows, count, replace=False)])
     index.add(points)
     index.nprobe = _LISTS_SEARCHED
-    wanted = min(COMPARED if reduced else num_neighbors + 1, len(points))
-    found = np.concatenate(
+    wanted = max(COMPARED_REDUCED if reduced else COMPARED, least + 1)
+    return np.concatenate(
         [
-            index.search(points[start : start + _BLOCK], wanted)[1]
-            for start in range(0, len(points), _BLOCK)
+            index.search(points[start : start + _BLOCK], min(wanted, num_rows))[1]
+            for start in range(0, num_rows, _BLOCK)
         ]
     )
-    del index, points
-    kept = max(num_neighbors, _KEPT) if reduced else num_neighbors
-    best = _best(rows, found, kept)
-    for _ in range(_ROUNDS if reduced else 0):
-        best = _neighbours_of_neighbours(rows, best, kept)
-    return best[:, :num_neighbors]
 
 
 def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:

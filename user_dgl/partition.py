@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from user_dgl.graph import Graph
-from user_dgl.memory import MOST_METIS_EDGES
+from user_dgl.memory import METIS_EDGES_PER_NODE
 from user_dgl.propagation import Propagation
 
 
@@ -58,8 +58,8 @@ class Part:
 def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
     """Part (N,) of each node, of about equal sizes, few edges between parts.
 
-    METIS (Karypis and Kumar, 1998) as DGL calls it. It sees at most 5 million edges, drawn
-    uniformly from a larger graph: its memory would be several times that of the training.
+    METIS (Karypis and Kumar, 1998) as DGL calls it. Of a graph with more than ten edges a node it
+    sees a uniform draw of that many: its memory would be several times that of the training.
 
     Parameters
     ----------
@@ -72,9 +72,10 @@ def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
     from user_dgl._dgl import dgl
 
     src, dst = graph.src.long(), graph.dst.long()
-    if graph.num_edges > MOST_METIS_EDGES:
+    most = METIS_EDGES_PER_NODE * graph.num_nodes
+    if graph.num_edges > most:
         rng = np.random.default_rng([seed, 4])
-        kept = rng.random(graph.num_edges) < MOST_METIS_EDGES / graph.num_edges
+        kept = rng.random(graph.num_edges) < most / graph.num_edges
         src, dst = src[torch.from_numpy(kept)], dst[torch.from_numpy(kept)]
     both = torch.cat([src, dst]), torch.cat([dst, src])
     seen = dgl.graph(both, num_nodes=graph.num_nodes)

@@ -37,12 +37,13 @@ class PartitionTrainer(Trainer):
     """`Trainer` whose updates see one batch of parts each; for ``train.mode: partition``."""
 
     def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
-        super()._build(pairs, observed)
+        # First of all: what METIS takes is gone again before the state of training is there.
         partition, seed = self.config.train.partition, self.config.seed
         num_parts = min(partition.num_parts, pairs.num_nodes)
         part_of = metis_assignment(pairs, num_parts, seed)
         batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
         self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
+        super()._build(pairs, observed)
         num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
         weight = softplus(self.model.structure.theta.detach()[0])
         # What was last known of all nodes and pairs.
@@ -54,8 +55,10 @@ class PartitionTrainer(Trainer):
         self._first, self._second = (
             torch.zeros(2, pairs.num_edges) if self._learns_structure else (None, None)
         )
-        self._prior = torch.zeros(pairs.num_edges)
-        self._prior[observed] = self.prior.weight
+        self._prior = self.prior.weight
+        if len(self._prior) < pairs.num_edges:
+            self._prior = torch.zeros(pairs.num_edges)
+            self._prior[observed] = self.prior.weight
         self._sums: LossSums | None = None
         cut = sum(len(part.pairs) for part in self._parts) - pairs.num_edges
         self.partition = {
