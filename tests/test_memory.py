@@ -1,17 +1,19 @@
 """Memory: nothing is quadratic in the nodes, and what a run will take is known beforehand."""
 
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
+import torch
 
 from user_dgl import memory
 from user_dgl.config import load_config
 from user_dgl.errors import InputError
-from user_dgl.memory import check_memory, expected_memory_mb
+from user_dgl.memory import check_memory, plan_memory
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,7 +45,7 @@ def test_two_hundred_thousand_nodes_and_two_million_edges(tmp_path):
 
 @pytest.mark.slow
 def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
-    result, _ = _train("large/sbm_1m.yaml", tmp_path / "run", "train.epochs=2")
+    result, _ = _train("large/sbm_1m.yaml", tmp_path / "run", "train.epochs=12")
     assert (result["num_nodes"], result["num_observed_edges"]) == (1_000_000, 10_000_000)
     assert result["peak_memory_mb"] < 5000
 
@@ -74,10 +76,13 @@ def test_memory_foretold_is_that_measured(tmp_path, settings):
 def test_a_run_that_cannot_fit_is_refused(monkeypatch):
     config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
     feat = sp.csr_matrix((1_000_000, 200))
-    expected = expected_memory_mb(config, 10_000_000, feat)
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000)
+    expected, keeps_freed = plan_memory(config, 10_000_000, feat)
     assert expected > 2000
+    assert not keeps_freed
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: expected + 1)
-    assert "Memory: about" in check_memory(config, 10_000_000, feat)
+    line, _ = check_memory(config, 10_000_000, feat)
+    assert "Memory: about" in line
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: expected / 2)
     with pytest.raises(InputError, match=r"memory and the machine has .*train\.mode=partition"):
         check_memory(config, 10_000_000, feat)
@@ -89,3 +94,26 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
 
 def test_machine_memory_is_at_least_what_this_process_holds():
     assert memory.peak_memory_mb() < memory.machine_memory_mb()
+
+
+def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
+    config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
+    feat = sp.csr_matrix((1_000_000, 200))
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000.0)
+    tight = plan_memory(config, 10_000_000, feat)
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: 50_000.0)
+    plenty = plan_memory(config, 10_000_000, feat)
+    assert not tight.keeps_freed
+    if memory._glibc() is None:
+        pytest.skip("not glibc")
+    assert plenty.keeps_freed
+    assert plenty.expected_mb > tight.expected_mb
+    before = memory._status("VmRSS:")
+    with memory.freed_memory_kept():
+        block = torch.zeros(2**26)
+        del block
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        again = torch.zeros(2**25)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults < 1000
+        del again
+    assert memory._status("VmRSS:") < before + 64e6

@@ -398,8 +398,9 @@ class USERLoss:
         if config.davies_bouldin_weight:
             form = config.davies_bouldin_form
             if config.davies_bouldin_space == "features":
-                features = self.features if scope is None else scope.features
-                own = assignment[: features.shape[0]]
+                features, own = self.features, assignment
+                if scope is not None:
+                    features, own = scope.features, assignment[: scope.features.shape[0]]
                 every = davies_bouldin_sums(features, own, form)
                 davies_bouldin = tuple(every.split(num_clusters))
             else:

@@ -172,11 +172,11 @@ class USER(nn.Module):
         heads = list(zip(self.heads, dropped, strict=True))
         if config.head == "graph_conv":
             # S (H W) costs K columns where (S H) W would cost d.
-            mapped = torch.cat([h @ head.weight.t() for head, h in heads], 1)
-            logits = torch.cat([s(x) for s, x in columns_of_each(propagations, mapped)], 1)
+            mapped = _side_by_side([h @ head.weight.t() for head, h in heads])
+            logits = _side_by_side([s(x) for s, x in columns_of_each(propagations, mapped)])
             logits = logits.add_(torch.cat([head.bias for head in self.heads]))
         else:
-            logits = torch.cat([head(h) for head, h in heads], 1)
+            logits = _side_by_side([head(h) for head, h in heads])
         by_replica = len(logits), len(self.heads), config.num_clusters
         dropped_logits = dropout(logits, config.logit_dropout, self.training)
         return logits.view(by_replica), dropped_logits.view(by_replica)
@@ -206,6 +206,11 @@ class USER(nn.Module):
     def _of_each(self, shared_or_own: tuple) -> tuple:
         """One for each replica of what there is one or R of."""
         return shared_or_own * (len(self.heads) // len(shared_or_own))
+
+
+def _side_by_side(blocks: list[torch.Tensor]) -> torch.Tensor:
+    """Blocks of columns as one; a single one as it is, which torch would copy."""
+    return torch.cat(blocks, 1) if len(blocks) > 1 else blocks[0]
 
 
 def columns_of_each(copies, columns: torch.Tensor) -> list[tuple]:

@@ -142,7 +142,7 @@ def _csr_works() -> bool:
 
 
 # Weights of each graph spread over both directions, for the several products of a training step:
-# two, as a step multiplies with A' and with its normalised form in turns.
+# two, as a step multiplies with A' and with its normalised form in turns. They go with the weight.
 _SPREAD: "weakref.WeakKeyDictionary[Graph, list]" = weakref.WeakKeyDictionary()
 _MOST_SPREAD = 2
 
@@ -152,13 +152,17 @@ def _spread(graph, weight):
     if weight.is_leaf and weight.requires_grad:
         # A parameter: whoever holds it may change it unseen.
         return weight.detach().index_select(0, graph.pair_of_entry)
-    kept = [entry for entry in _SPREAD.get(graph, ()) if entry[0]() is not None]
-    for entry in kept:
-        if entry[0]() is weight and entry[1] == weight._version:
-            return entry[2]
+    kept = _SPREAD.setdefault(graph, [])
+    for reference, version, values in kept:
+        if reference() is weight and version == weight._version:
+            return values
     values = weight.detach().index_select(0, graph.pair_of_entry)
-    kept.append((weakref.ref(weight), weight._version, values))
-    _SPREAD[graph] = kept[-_MOST_SPREAD:]
+
+    def forget(reference):
+        kept[:] = [entry for entry in kept if entry[0] is not reference]
+
+    kept.append((weakref.ref(weight, forget), weight._version, values))
+    del kept[:-_MOST_SPREAD]
     return values
 
 
@@ -190,7 +194,8 @@ def _pair_dot(graph, x, y):
         return x.index_select(0, graph.src) * y.index_select(0, graph.dst)
     zeros = x.new_zeros(graph.num_edges)
     pattern = csr_tensor(graph.upper_indptr, graph.dst, zeros, (graph.num_nodes, graph.num_nodes))
-    return torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0).values()
+    # Into the pattern itself: a result of its own would copy the indices.
+    return torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0, out=pattern).values()
 
 
 class _NeighborSum(torch.autograd.Function):

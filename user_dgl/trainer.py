@@ -8,7 +8,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.losses import USERLoss
-from user_dgl.memory import check_memory
+from user_dgl.memory import check_memory, freed_memory_kept
 from user_dgl.model import USER
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import prior_of
@@ -137,7 +137,8 @@ class Trainer:
         save: Callable[[dict[str, Any]], None] = lambda state: None,
     ):
         _check_sizes(graph, feat, config)
-        log(check_memory(config, graph.num_edges, feat))
+        line, self._memory = check_memory(config, graph.num_edges, feat)
+        log(line)
         self.config, self.graph, self.feat = config, graph, feat
         self.log, self.record, self.save = log, record, save
         self.device = _resolve_device(config.device)
@@ -281,9 +282,11 @@ class Trainer:
     def _run_epochs(self) -> None:
         train, progress = self.config.train, self._progress
         # disable=None: a bar on a terminal, none in a file, where the log lines serve.
-        with tqdm(
+        bar = tqdm(
             total=train.epochs, initial=progress.epoch, desc="training", disable=None, leave=False
-        ) as bar:
+        )
+        keeps_freed = self._memory.keeps_freed
+        with bar, ExitStack() as memory:
             while progress.epoch < train.epochs:
                 started = time.perf_counter()
                 self._refresh_candidates()
@@ -291,6 +294,10 @@ class Trainer:
                 seconds = time.perf_counter() - started
                 progress.epoch_seconds.append(seconds)
                 progress.epoch += 1
+                if keeps_freed:
+                    # Not before: what outlives an epoch would lie between the blocks that do not.
+                    memory.enter_context(freed_memory_kept())
+                    keeps_freed = False
                 self._report(terms, in_use, extra, seconds)
                 bar.update()
                 if progress.epoch % train.checkpoint_every == 0 or progress.epoch == train.epochs:
@@ -302,9 +309,10 @@ class Trainer:
         The clusters in use are those of the replica that uses fewest.
         """
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
         state = self.model(self.features)
         terms = self.loss(state)
+        in_use = clusters_in_use(state.clusters, self.config.model.num_clusters)
+        del state  # what no gradient needs would stay through the backward pass
         values = finite_means(
             terms,
             f"epoch {self._progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
@@ -317,8 +325,10 @@ class Trainer:
             self.optimizer.step()
             if self.schedule is not None:
                 self.schedule.step(sum(values.values()))
+        # Between epochs no block of the size of the graph is in the way of the next one's.
+        self.optimizer.zero_grad(set_to_none=True)
         values["total"] = sum(values.values())
-        return values, clusters_in_use(state.clusters, self.config.model.num_clusters), {}
+        return values, in_use, {}
 
     def _report(
         self, terms: dict[str, float], in_use: int, extra: dict[str, float], seconds: float
