@@ -467,16 +467,22 @@ def test_pictures(tmp_path):
 def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     cells = [_cell(seed) for seed in range(2)]
     run_cells(cells, tmp_path)
+    full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))
+    for cell in (plan.large()[0], full, parts):
+        run_cells([cell], tmp_path)
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
+    tables |= {"large": plan.large, "parts": plan.parts}
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")
     readme.fill(file, tmp_path, tables)
     text = file.read_text()
     assert "old" not in text
-    assert text.count("a\n<!-- ") == 3
+    assert text.count("a\n<!-- ") == len(tables)
     assert text.endswith("end\n")
     assert "| 50.0 ± 0.0 |" in text
+    assert "| `large/dblp.yaml` | 17,716 | 52,867 | 50.0 [1] | 50.0 [1] | 50.0 [1] | 2 |" in text
+    assert "| `large/pubmed_gcn.yaml` | 50.0 [1] | 50.0 [1] | +0.0 [1] |" in text
     readme.fill(file, tmp_path, tables)
     assert file.read_text() == text
     file.write_text("no marks")

@@ -20,6 +20,8 @@ DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
     "meta-attack": "the same on published attacked graphs",
     "unseen": "the default config on sets that it was not made for",
+    "large": "the real graphs of configs/large: NMI, floors, time and memory",
+    "parts": "training in parts against the full batch",
     "ablation": "the recipe without one part at a time",
     "parameters": "alpha and beta of the paper's model, with line plots",
     "case-study": "heat maps of the clean, the noisy and the learned graph",

@@ -7,8 +7,8 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import Cell, current_rows, write_text
-from reproduction.plan import METHODS, config_name
-from reproduction.summary import markdown, mean_std
+from reproduction.plan import LARGE, METHODS, PARTS_METHODS, config_name
+from reproduction.summary import markdown, mean_std, paired
 from reproduction.tables import NAMES
 
 _FLOORS = ("features_kmeans", "smooth_kmeans")
@@ -101,4 +101,39 @@ def _unseen(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["data, NMI", *(f"{head} {rates} %" for head in heads)], body)
 
 
-_SHORT = {"random-noise": _random_noise, "meta-attack": _meta_attack, "unseen": _unseen}
+def _large(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    body = []
+    for dataset, sizes in LARGE.items():
+        chosen, planned = rows[rows["dataset"] == dataset], _planned(cells, dataset, "default")
+        if chosen.empty:
+            continue
+        scores = [*(f"{floor}_nmi" for floor in _FLOORS), "nmi"]
+        body.append(
+            [f"`large/{dataset}.yaml`", *(f"{size:,}" for size in sizes)]
+            + [mean_std(chosen[column], *planned.values()) for column in scores]
+            + [f"{chosen['seconds'].median():.0f}", f"{chosen['peak_memory_mb'].max():,.0f}"]
+        )
+    floors = [f"`{floor}`" for floor in _FLOORS]
+    return markdown(["config", "nodes", "edges", *floors, "NMI", "s", "peak MB"], body)
+
+
+def _parts(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    full, parts = PARTS_METHODS
+    body = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        nmi = rows[rows["dataset"] == dataset].pivot(index="seed", columns="method", values="nmi")
+        if not {full, parts} <= set(nmi):
+            continue
+        (seeds,) = _planned(cells, dataset, full).values()
+        scores = [mean_std(nmi[method], seeds) for method in PARTS_METHODS]
+        body.append([f"`large/{dataset}_gcn.yaml`", *scores, paired(nmi[parts] - nmi[full], seeds)])
+    return markdown(["NMI", *PARTS_METHODS, "difference, same seeds"], body)
+
+
+_SHORT = {
+    "random-noise": _random_noise,
+    "meta-attack": _meta_attack,
+    "unseen": _unseen,
+    "large": _large,
+    "parts": _parts,
+}

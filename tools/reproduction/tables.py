@@ -26,6 +26,7 @@ NAMES = {
     "coauthor_physics": "Coauthor Physics",
     "facebook": "Facebook",
     "twitch_de": "Twitch DE",
+    "com_dblp": "com-DBLP",
 }
 FLOORS = {
     "features_kmeans": "features_kmeans",
@@ -256,7 +257,7 @@ def _cost(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
 
 
 def _unseen_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-    lines = [LEGEND, "The same config on every set. " + PAIRED_LEGEND, ""]
+    lines = [LEGEND, "The same recipe on every set. " + PAIRED_LEGEND, ""]
     floors = [floor for floor in FLOORS if rows[f"{floor}_nmi"].notna().any()]
     header = [
         *("data set", "NMI", "ACC", "ARI"),
@@ -364,6 +365,8 @@ _PAGES = {
         ],
     ),
     "unseen": _unseen_page,
+    "large": _unseen_page,
+    "parts": _ablation_page,
     "ablation": _ablation_page,
     "parameters": _parameters_page,
     "case-study": _case_study_page,
