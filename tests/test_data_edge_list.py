@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tracemalloc
 from itertools import permutations
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.data import UNLABELLED, load_edge_list, read_labels
+from user_dgl.data.feature_file import read_features
 from user_dgl.errors import InputError
 
 
@@ -687,3 +689,20 @@ def test_many_lines_are_read_in_bulk(files, monkeypatch):
         data = files(content)
         assert data.graph.num_edges > 199_000
         assert count < 1000
+
+
+def test_a_large_npy_is_mapped_and_not_read(tmp_path):
+    array = np.zeros((200_000, 100))  # 160 MB
+    array[:, ::10] = np.arange(1, 11) / 8
+    np.save(tmp_path / "features.npy", array)
+    expected = sp.csr_matrix(array, dtype=np.float32)
+    del array
+    tracemalloc.start()
+    try:
+        found = read_features(tmp_path / "features.npy", np.array([], dtype=np.int64))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.feat != expected).nnz == 0
+    # The values and their columns, and a block of the file.
+    assert peak < 2e6 * 8 + 100e6

@@ -104,9 +104,9 @@ def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> No
 
 
 def load_array(path: Path) -> np.ndarray:
-    """Array of an ``.npy`` file; pickled objects are refused."""
+    """Array of an ``.npy`` file, mapped and not read; pickled objects are refused."""
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
     except Exception as error:  # NumPy's parser of headers raises many kinds on damaged ones

@@ -7,6 +7,9 @@ from user_dgl.data.base import check_finite, one_line, some
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
+# Values of a dense array handled at a time.
+_BLOCK_VALUES = 2**22
+
 
 def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
     """A CSR matrix of stored parts, after a full check of its indices.
@@ -55,11 +58,32 @@ def as_features(matrix, source) -> sp.csr_matrix:
             "of real numbers for each node"
         )
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
-        feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)  # cleaned in place below
+        if isinstance(matrix, np.ndarray):
+            feat = _from_dense(matrix)
+        else:
+            feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)  # cleaned in place below
     feat.sum_duplicates()
     check_finite(feat, source)
     feat.eliminate_zeros()
     return feat
+
+
+def _from_dense(array: np.ndarray) -> sp.csr_matrix:
+    """CSR of an array, perhaps one mapped from a file: a block of it is in memory at a time."""
+    num_rows, num_columns = array.shape
+    rows = max(1, _BLOCK_VALUES // max(num_columns, 1))
+    starts = range(0, num_rows, rows)
+    counts = [np.count_nonzero(array[start : start + rows]) for start in starts]
+    place = np.cumsum([0, *counts])
+    width = np.int32 if max(place[-1], num_columns) <= np.iinfo(np.int32).max else np.int64
+    data, indices = np.empty(place[-1], np.float32), np.empty(place[-1], width)
+    indptr = np.zeros(num_rows + 1, width)
+    for i, start in enumerate(starts):
+        block = sp.csr_matrix(array[start : start + rows])
+        entries = slice(place[i], place[i + 1])
+        data[entries], indices[entries] = block.data, block.indices
+        indptr[start + 1 : start + rows + 1] = block.indptr[1:] + place[i]
+    return sp.csr_matrix((data, indices, indptr), shape=array.shape)
 
 
 def graph_from_entries(num_nodes: int, u, v) -> tuple[Graph, list[str]]:
