@@ -36,7 +36,8 @@ _COARSE_COMPONENTS = 32
 POWERS = (1.0, 0.5, 0.25)
 _NULL_PAIRS_PER_EDGE = 2
 _LEAST_NULL_PAIRS = 1000
-_BLOCK = 100_000
+# Values of rows gathered at a time.
+_BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +149,10 @@ def row_dots(rows, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Dot products of rows u and v of a scipy CSR or an ndarray (N, d), float64 (P,)."""
     dots = np.empty(len(u))
     # In blocks: the rows of all pairs at once would hold every node's features degree times.
-    for start in range(0, len(u), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    values = rows.nnz if sp.issparse(rows) else rows.size
+    size = max(1, _BLOCK_VALUES * rows.shape[0] // max(1, values))
+    for start in range(0, len(u), size):
+        block = slice(start, start + size)
         left, right = rows[u[block]], rows[v[block]]
         if sp.issparse(rows):
             dots[block] = np.asarray(left.multiply(right).sum(axis=1)).ravel()

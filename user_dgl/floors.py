@@ -55,13 +55,20 @@ def smooth_kmeans(feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: in
     """
     num_components = _svd_dimensions(num_clusters)
     feat = normalize(sp.csr_matrix(feat, dtype=np.float32))
-    num_nodes = graph.num_nodes
-    if 4 * num_nodes * feat.shape[1] > DENSE_BYTES_LIMIT:
-        affordable = DENSE_BYTES_LIMIT // (4 * num_nodes)
-        feat = truncated_svd(feat, max(min(512, affordable), num_components), seed)
+    columns = smoothed_columns(*feat.shape, num_clusters)
+    if columns < feat.shape[1]:
+        feat = truncated_svd(feat, columns, seed)
     smoothed = _smooth(feat, graph)
     reduced = truncated_svd(normalize(smoothed, copy=False), num_components, seed)
     return kmeans(normalize(reduced), num_clusters, seed)
+
+
+def smoothed_columns(num_nodes: int, num_features: int, num_clusters: int) -> int:
+    """Columns of the features that `smooth_kmeans` holds densely."""
+    affordable = DENSE_BYTES_LIMIT // (4 * max(num_nodes, 1))
+    if num_features <= affordable:
+        return num_features
+    return min(num_features, max(min(512, affordable), _svd_dimensions(num_clusters)))
 
 
 def floors(

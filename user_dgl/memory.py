@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from user_dgl.config import Config
 from user_dgl.errors import InputError
+from user_dgl.floors import smoothed_columns
 from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
@@ -28,8 +29,11 @@ _PAIR_LEARNED = 16 + 12
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 # Blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
-# A feature that is not 0, with its column, in X and in its transpose.
-_FEATURE = 16
+# A feature that is not 0, with its column, in X and in its transpose; in float64 and in what the
+# critic, the view and `FeatureMatrix` make of it before the first epoch.
+_FEATURE, _FEATURE_PREPARED = 16, 40
+# Dense smoothed features of the floors, and what comes of them.
+_FLOORS = 1.2
 _FIXED = 60e6
 # In parts: positions and ends of the pairs that a part touches; of each pair its first and
 # last weight, the parameter and its moments; what METIS holds of an edge.
@@ -130,7 +134,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def _training_bytes(config, num_edges, feat, share=1.0) -> float:
-    """Bytes that training adds to the loaded data at its peak; ``share`` for steps."""
+    """Bytes that a run adds to the loaded data at its peak; ``share`` for steps."""
     if config.train.mode == "partition":
         return _partition_bytes(config, num_edges, feat)
     structure, model, train = config.structure, config.model, config.train
@@ -160,7 +164,18 @@ def _training_bytes(config, num_edges, feat, share=1.0) -> float:
     if model.encoder == "smooth":
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
     before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
-    return _FIXED + max(share * step, before, _index_bytes(config, feat))
+    before += feat.nnz * _FEATURE_PREPARED
+    others = _index_bytes(config, feat), _floor_bytes(config, feat)
+    return _FIXED + max(share * step, before, *others)
+
+
+def _floor_bytes(config, feat) -> float:
+    """Bytes of the floors, which run after the training."""
+    if not config.eval.floors:
+        return 0.0
+    num_nodes, num_features = feat.shape
+    columns = smoothed_columns(num_nodes, num_features, config.model.num_clusters)
+    return _FLOORS * _BYTES_PER_FLOAT * num_nodes * columns
 
 
 def _index_bytes(config, feat) -> float:
@@ -203,7 +218,8 @@ def _partition_bytes(config, num_edges, feat) -> float:
         before = before * min(structure.critic.num_components, num_features) + num_edges * _PAIR
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
-    return _FIXED + max(before, _index_bytes(config, feat), cutting, kept + step)
+    others = _index_bytes(config, feat), _floor_bytes(config, feat)
+    return _FIXED + max(before, cutting, kept + step, *others)
 
 
 def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> tuple[str, MemoryPlan]:
