@@ -27,7 +27,7 @@ from user_dgl.partition import (
     parts_of,
 )
 from user_dgl.propagation import Propagation
-from user_dgl.trainer import Evaluation, Trainer, finite_means
+from user_dgl.trainer import Evaluation, Fit, Trainer, finite_means
 
 # Adam's, as torch has them.
 _BETAS, _EPS = (0.9, 0.999), 1e-8
@@ -238,6 +238,10 @@ class PartitionTrainer(Trainer):
             sums = self.loss.sums(state, self._scope(part, part.owned)).double()
             total = sums if total is None else total + sums
         return total
+
+    def _result(self) -> Fit:
+        self._first = self._second = None  # as large as what a result adds
+        return super()._result()
 
     def _evaluate(self) -> Evaluation:
         terms = self._settle()

@@ -100,13 +100,16 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     )
     trainer.record, trainer.save = run.record, run.save_checkpoint
     fit = trainer.fit(checkpoint)
+    choices, stages, criticism = _choices(trainer), trainer.stages, trainer.prior.criticism
+    del trainer  # its state is larger than all that is still to come
     node_ids = data.node_ids or range(data.num_nodes)
     added = noisy.added.numpy()
     run.write_input(noisy.graph, added, data.labels)
     run.write_clusters(node_ids, fit.clusters)
     run.write_embedding(fit.embedding)
     run.write_learned_graph(fit.graph, fit.weight)
-    result = _result(config, data, noisy, fit, trainer, warnings)
+    share = criticism and criticism.noise_share
+    result = _result(config, data, noisy, fit, share, warnings) | choices
     if config.eval.floors:
         clusters, labels = config.model.num_clusters, _labels(data.labels, data.num_nodes)
         result["floors"] = floors(raw_feat, noisy.graph, clusters, config.seed, labels)
@@ -115,7 +118,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
             prepared = floors(feat, noisy.graph, clusters, config.seed, labels)
             result["floors_prepared"] = prepared
     result["stages"] = [
-        *trainer.stages,
+        *stages,
         {
             "name": "user",
             "restarts": config.train.restarts,
@@ -195,18 +198,18 @@ def _result(
     data: AttributedGraph,
     noisy: Perturbed,
     fit: Fit,
-    trainer: Trainer,
+    estimated_share: float | None,
     warnings: list[str],
 ) -> dict[str, Any]:
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
-    observed_weight, criticism = fit.weight[fit.observed], trainer.prior.criticism
+    observed_weight = fit.weight[fit.observed]
     flips = noise.kind == "random_flip"
-    result: dict[str, Any] = {
+    return {
         "task": config.task,
         "num_nodes": data.num_nodes,
         "num_observed_edges": noisy.graph.num_edges,
         "num_candidate_edges": int((~fit.observed).sum()),
-        "num_features": trainer.feat.shape[1],
+        "num_features": data.num_nodes if data.feat is None else data.feat.shape[1],
         "num_clusters": config.model.num_clusters,
         **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
         "labels_from": fit.labels_from,
@@ -220,7 +223,7 @@ def _result(
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
             "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
-            "estimated_share": criticism and criticism.noise_share,
+            "estimated_share": estimated_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
             "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
         },
@@ -239,15 +242,21 @@ def _result(
         "notes": [*data.notes, *noisy.notes],
         "warnings": [*warnings, *fit.warnings],
     }
+
+
+def _choices(trainer: Trainer) -> dict[str, Any]:
+    """What the critic and the view chose, and the parts, as far as there are any."""
+    chosen: dict[str, Any] = {}
+    criticism, view = trainer.prior.criticism, trainer.view
     if criticism is not None:
         scores = _by_text(criticism.power_scores)
-        result["critic"] = {"power": criticism.power, "held_out_scores": scores}
+        chosen["critic"] = {"power": criticism.power, "held_out_scores": scores}
     if isinstance(trainer, PartitionTrainer):
-        result["partition"] = trainer.partition
-    if trainer.view is not None:
-        scores = _by_text(trainer.view.scores)
-        result["view"] = {"self_share": trainer.view.self_share, "held_out_scores": scores}
-    return result
+        chosen["partition"] = trainer.partition
+    if view is not None:
+        scores = _by_text(view.scores)
+        chosen["view"] = {"self_share": view.self_share, "held_out_scores": scores}
+    return chosen
 
 
 def _by_text(scores: dict[float, float]) -> dict[str, float]:

@@ -191,7 +191,8 @@ class RunDirectory:
 
     def write_embedding(self, embedding: np.ndarray) -> None:
         """``embedding.npy``, float32 (N, d)."""
-        self._write(self.embedding_file, lambda file: np.save(file, embedding.astype(np.float32)))
+        embedding = embedding.astype(np.float32, copy=False)
+        self._write(self.embedding_file, lambda file: np.save(file, embedding))
 
     def read_embedding(self) -> np.ndarray:
         """What `write_embedding` wrote."""
