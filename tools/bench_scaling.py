@@ -33,7 +33,8 @@ NUM_FEATURES, NUM_CLUSTERS = 64, 50
 DGL_EDGES, INDEX_ADD_EDGES = 10_000_000, 2_000_000
 FIT_EDGES = 4_000_000
 RUNS = 5
-EPOCHS = 4
+# Of each run; the first ones, which pay for memory, do not count.
+EPOCHS, FIRST_EPOCHS = 8, 2
 BANDWIDTH_BYTES = 2**29
 
 
@@ -244,12 +245,15 @@ def _train(engine: str, mode: str, num_nodes: int, num_edges: int) -> dict:
         if ran.returncode:
             sys.exit(f"{' '.join(command)} failed:\n{ran.stdout}")
         result = json.loads(Path(folder, "run", "result.json").read_text())
+        epochs = Path(folder, "run", "metrics.jsonl").read_text().splitlines()[FIRST_EPOCHS:]
     return {
         "engine": engine,
         "mode": mode,
         "num_nodes": result["num_nodes"],
         "num_edges": result["num_observed_edges"],
-        "seconds_per_epoch": round(result["seconds_per_epoch"], 4),
+        "seconds_per_epoch": round(
+            statistics.median(json.loads(epoch)["seconds"] for epoch in epochs), 4
+        ),
         "peak_memory_mb": round(result["peak_memory_mb"], 1),
     }
 
