@@ -706,3 +706,12 @@ def test_a_large_npy_is_mapped_and_not_read(tmp_path):
     assert (found.feat != expected).nnz == 0
     # The values and their columns, and a block of the file.
     assert peak < 2e6 * 8 + 100e6
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f4", ">f8", "f8", ">i4", "u1", "?"])
+def test_features_of_any_type_of_number(tmp_path, dtype):
+    array = (np.arange(12).reshape(4, 3) % 3).astype(dtype)
+    np.save(tmp_path / "features.npy", array)
+    found = read_features(tmp_path / "features.npy", np.array([], dtype=np.int64)).feat
+    assert found.dtype == np.float32
+    assert np.array_equal(found.toarray(), array.astype(np.float32))

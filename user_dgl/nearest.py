@@ -88,8 +88,10 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
         ) from None
     reduced = rows.shape[1] > INDEX_COLUMNS
     points = normalize(truncated_svd(rows, INDEX_COLUMNS, 0)) if reduced else rows.toarray()
-    # Codes share columns evenly; a further one of zeros changes no product.
-    points = np.pad(points, ((0, 0), (0, -points.shape[1] % _COLUMNS_PER_CODE)))
+    if points.shape[1] % _COLUMNS_PER_CODE:
+        # Codes share columns evenly; a further one of zeros changes no product.
+        missing = _COLUMNS_PER_CODE - points.shape[1] % _COLUMNS_PER_CODE
+        points = np.pad(points, ((0, 0), (0, missing)))
     points = np.ascontiguousarray(points, dtype=np.float32)
     num_rows, width = points.shape
     num_lists = max(1, int(_LISTS_PER_ROOT * num_rows**0.5))
@@ -105,13 +107,12 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
     index.train(points[np.random.default_rng(0).choice(num_rows, count, replace=False)])
     index.add(points)
     index.nprobe = _LISTS_SEARCHED
-    wanted = max(COMPARED_REDUCED if reduced else COMPARED, least + 1)
-    return np.concatenate(
-        [
-            index.search(points[start : start + _BLOCK], min(wanted, num_rows))[1]
-            for start in range(0, num_rows, _BLOCK)
-        ]
-    )
+    wanted = min(max(COMPARED_REDUCED if reduced else COMPARED, least + 1), num_rows)
+    found = np.empty((num_rows, wanted), dtype=np.int32)
+    for start in range(0, num_rows, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = index.search(points[block], wanted)[1]
+    return found
 
 
 def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:
@@ -132,20 +133,22 @@ def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:
 
 
 def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int) -> np.ndarray:
-    """``best`` (N, M) again, after comparing what it leads to in two steps, either way."""
+    """``best`` (N, M) again, after comparing what its first ones lead to in two steps."""
     num_rows, tried = len(best), best[:, :_TRIED]
-    known = tried >= 0
-    ends = np.repeat(np.arange(num_rows), known.sum(axis=1)), tried[known]
+    ends = _ends(tried)
     # As many back as ahead: of rows that are all alike, each may be the neighbour of thousands.
     back = np.argsort(ends[1], kind="stable")
     back = back[_place(ends[1][back]) < _TRIED]
     u = np.concatenate([ends[0], ends[1][back]])
     v = np.concatenate([ends[1], ends[0][back]])
-    steps = sp.csr_matrix((np.ones(len(u), np.float32), (u, v)), shape=(num_rows, num_rows))
+    shape = num_rows, num_rows
+    steps = sp.csr_matrix((np.ones(len(u), np.float32), (u, v)), shape=shape)
+    own, other = _ends(best)
+    known = sp.csr_matrix((np.ones(len(own), np.float32), (own, other)), shape=shape)
     better = np.full((num_rows, count), -1, dtype=np.int64)
     for start in range(0, num_rows, _BLOCK):
         block = steps[start : start + _BLOCK]
-        reached = (block @ steps + block).tocoo()
+        reached = (block @ steps + block + known[start : start + _BLOCK]).tocoo()
         own, other = reached.row + start, reached.col
         own, other = own[own != other], other[own != other]
         order = np.lexsort((-row_dots(rows, own, other), own))
@@ -154,6 +157,12 @@ def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int)
         chosen = place < count
         better[own[chosen], place[chosen]] = other[chosen]
     return better
+
+
+def _ends(best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row's number with each of the rows found for it."""
+    known = best >= 0
+    return np.repeat(np.arange(len(best)), known.sum(axis=1)), best[known]
 
 
 def _place(ascending: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Graphs and features from stored arrays, checked: what the loaders share."""
 
+import mmap
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -73,17 +75,28 @@ def _from_dense(array: np.ndarray) -> sp.csr_matrix:
     num_rows, num_columns = array.shape
     rows = max(1, _BLOCK_VALUES // max(num_columns, 1))
     starts = range(0, num_rows, rows)
-    counts = [np.count_nonzero(array[start : start + rows]) for start in starts]
+    counts = []
+    for start in starts:
+        counts.append(np.count_nonzero(array[start : start + rows]))
+        _forget_pages(array)
     place = np.cumsum([0, *counts])
     width = np.int32 if max(place[-1], num_columns) <= np.iinfo(np.int32).max else np.int64
     data, indices = np.empty(place[-1], np.float32), np.empty(place[-1], width)
     indptr = np.zeros(num_rows + 1, width)
     for i, start in enumerate(starts):
-        block = sp.csr_matrix(array[start : start + rows])
+        block = sp.csr_matrix(array[start : start + rows], dtype=np.float32)
         entries = slice(place[i], place[i + 1])
         data[entries], indices[entries] = block.data, block.indices
         indptr[start + 1 : start + rows + 1] = block.indptr[1:] + place[i]
+        _forget_pages(array)
     return sp.csr_matrix((data, indices, indptr), shape=array.shape)
+
+
+def _forget_pages(array: np.ndarray) -> None:
+    """Let go of what was read of a mapped file, or it counts as memory of this process."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def graph_from_entries(num_nodes: int, u, v) -> tuple[Graph, list[str]]:
