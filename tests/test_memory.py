@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 def _train(config, run_dir, *overrides):
     command = [
         sys.executable, "-m", "user_dgl", "train", str(ROOT / "configs" / config),
-        f"output_dir={run_dir}", "eval.floors=false", *overrides,
+        f"output_dir={run_dir}", *overrides,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -102,6 +102,7 @@ def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000.0)
     tight = plan_memory(config, 10_000_000, feat)
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 50_000.0)
+    monkeypatch.setattr(memory, "available_memory_mb", lambda: 50_000.0)
     plenty = plan_memory(config, 10_000_000, feat)
     assert not tight.keeps_freed
     if memory._glibc() is None:

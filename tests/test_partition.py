@@ -105,9 +105,19 @@ def test_metis_parts_are_of_equal_size_and_cut_little(data, capfd):
 
 def test_metis_sees_a_sample_of_a_large_graph(data, monkeypatch):
     monkeypatch.setattr("user_dgl.partition.METIS_EDGES_PER_NODE", 1)
-    assert data.graph.num_edges > data.num_nodes
+    assert data.graph.num_edges > 2 * data.num_nodes
+    from user_dgl._dgl import dgl
+
+    seen, cut = [], dgl.metis_partition_assignment
+
+    def metis(graph, num_parts):
+        seen.append(graph.num_edges() // 2)
+        return cut(graph, num_parts)
+
+    monkeypatch.setattr(dgl, "metis_partition_assignment", metis)
     parts = metis_assignment(data.graph, 4, seed=0)
     assert sorted(set(parts.tolist())) == [0, 1, 2, 3]
+    assert seen[0] == pytest.approx(data.num_nodes, rel=0.2)
 
 
 def test_batches_are_whole_parts():

@@ -17,7 +17,7 @@ from user_dgl.metrics import clustering_metrics
 from user_dgl.pipeline import train
 from user_dgl.propagation import Propagation, smooth
 from user_dgl.smoothing import SELF_SHARES, held_out_scores, smoothed_view
-from user_dgl.trainer import Trainer
+from user_dgl.trainer import Trainer, chosen_labels
 
 SMOOTH = (
     "model.num_clusters=3",
@@ -163,14 +163,14 @@ def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, loo
     assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
 
 
-def test_auto_labels_take_kmeans_where_the_head_gives_clusters_up(data):
+def test_auto_labels_take_kmeans_where_the_head_gives_clusters_up():
     """However compact those left are: two far groups and a cluster split within one of them."""
-    trainer = Trainer(data.graph, data.feat, load_config(None, [*SMOOTH, "model.labels=auto"]))
+    config = load_config(None, [*SMOOTH, "model.labels=auto"])
     points = np.repeat([[0.0, 1.0], [1.0, 0.0]], 150, axis=0)
     merged = np.repeat([0, 1], 150)
     split = np.where(np.arange(300) < 75, 2, merged)
-    assert trainer._labels_from({"head": merged, "kmeans": split}, points) == "kmeans"
-    assert trainer._labels_from({"head": merged, "kmeans": merged}, points) == "head"
+    assert chosen_labels(config, {"head": merged, "kmeans": split}, points) == "kmeans"
+    assert chosen_labels(config, {"head": merged, "kmeans": merged}, points) == "head"
 
 
 def test_resumed_equals_uninterrupted(data):

@@ -1,13 +1,14 @@
-"""The command ``user-dgl``. Exit status: 0 done, 2 unusable input, 3 non-finite loss."""
+"""The command ``user-dgl``. Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process."""
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
 import user_dgl
 from user_dgl.config import Config, config_name, load_config, to_yaml
-from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.errors import InputError, NonFiniteLossError, RankError, ToldError
 
 # torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
 
@@ -26,14 +27,31 @@ def main(argv: list[str] | None = None) -> int:
         Exit status.
     """
     arguments = _parser().parse_args(argv)
+    status = _status(arguments)
+    if status and "RANK" in os.environ:
+        # One of several processes: the threads of a group that has lost a member would abort
+        # Python's own exit and with it the status.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def _status(arguments) -> int:
+    """Run a command; its faults as one line and an exit status."""
     try:
         return arguments.run(arguments) or 0
+    except ToldError:
+        return 2
     except InputError as error:
         print(f"user-dgl: error: {error}", file=sys.stderr)
         return 2
     except NonFiniteLossError as error:
         print(f"user-dgl: stopped: {error}", file=sys.stderr)
         return 3
+    except RankError as error:
+        print(f"user-dgl: stopped: {error}", file=sys.stderr)
+        return 4
     except KeyboardInterrupt:
         print(
             "user-dgl: interrupted; train.resume=true goes on from the last checkpoint",
@@ -69,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_config(sub)
     sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
+    sub = command("partition", _partition, "cut the graph of a config, for distributed.partition")
+    takes_config(sub)
+    sub.add_argument("--parts", required=True, type=_positive, metavar="P", help="processes")
+    sub.add_argument("--out", required=True, type=Path, metavar="DIR")
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
@@ -96,9 +118,16 @@ def _train(arguments) -> None:
     output_dir = config.output_dir or str(
         Path("outputs") / config_name(arguments.config) / f"seed{config.seed}"
     )
-    from user_dgl.pipeline import train
+    from user_dgl import distributed
 
-    result = train(config, Path(output_dir), _log)
+    if distributed.launched():
+        result = distributed.train(config, Path(output_dir), _log)
+        if result is None:  # the first process reports
+            return
+    else:
+        from user_dgl.pipeline import train
+
+        result = train(config, Path(output_dir), _log)
     _log(_summary_line(result))
     for name, metrics in result.get("floors", {}).items():
         _log(f"Floor {name} | {_metrics_text(metrics)}")
@@ -137,6 +166,21 @@ def _convert(arguments) -> None:
         _log(f"Note: {note}")
     write_atomically(arguments.out, lambda file: write_npz(file, data))
     print(f"{arguments.out}: {data.num_nodes} nodes, {data.graph.num_edges} edges")
+
+
+def _partition(arguments) -> None:
+    config = load_config(arguments.config, arguments.overrides)
+    from user_dgl.distributed import write_partition
+
+    for rank, sizes in enumerate(write_partition(config, arguments.parts, arguments.out, _log)):
+        shown = ", ".join(f"{count} {name}" for name, count in sizes.items())
+        print(f"rank {rank}: {shown}")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
+    return int(text)
 
 
 def _evaluate(arguments) -> None:

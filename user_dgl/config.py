@@ -271,6 +271,11 @@ class LossConfig(Section):
         5, "pairs sampled a node for the non-edges of the reconstruction", low=1
     )
 
+    @property
+    def needs_embedding_mean(self) -> bool:
+        """Whether the loss reads the mean of the embeddings of all nodes."""
+        return bool(self.davies_bouldin_weight) and self.davies_bouldin_space == "embedding"
+
 
 @dataclass(frozen=True)
 class PartitionConfig(Section):
@@ -297,6 +302,9 @@ class TrainConfig(Section):
         choices=("full", "partition"),
     )
     partition: PartitionConfig = section(PartitionConfig, "parts of mode: partition")
+    precision: str = key(
+        "float32", "floating-point numbers of the training", choices=("float32", "float64")
+    )
     epochs: int = key(400, "epochs", low=1)
     lr: float = key(0.01, "Adam's learning rate", above=0.0)
     structure_lr: float | None = key(
@@ -335,6 +343,25 @@ class EvalConfig(Section):
 
 
 @dataclass(frozen=True)
+class DistributedConfig(Section):
+    """``distributed``: several processes, as ``tools/launch.py`` starts them."""
+
+    backend: str = key(
+        "auto",
+        "auto: nccl where each process has a GPU, else gloo",
+        choices=("auto", "gloo", "nccl"),
+    )
+    timeout_s: float = key(
+        1800.0, "seconds that a process waits for the others, loading included", above=0.0
+    )
+    partition: str | None = key(
+        None,
+        "folder that `user-dgl partition` wrote, of which each process reads its part; null: the "
+        "first process loads the data and hands the parts out",
+    )
+
+
+@dataclass(frozen=True)
 class Config(Section):
     """All settings of a run."""
 
@@ -353,6 +380,7 @@ class Config(Section):
     model: ModelConfig = section(ModelConfig, "encoder and head")
     loss: LossConfig = section(LossConfig, "loss terms")
     train: TrainConfig = section(TrainConfig, "optimisation")
+    distributed: DistributedConfig = section(DistributedConfig, "several processes")
     eval: EvalConfig = section(EvalConfig, "after training")
 
     def __post_init__(self):
@@ -393,37 +421,47 @@ class Config(Section):
 
     def _check_partition(self) -> None:
         """What a part cannot do alone."""
-        model, train, loss = self.model, self.train, self.loss
-        unfit = (
+        model, loss = self.model, self.loss
+        beyond = loss.davies_bouldin_weight and loss.davies_bouldin_space != "features"
+        self._refuse(
+            "train.mode=partition",
+            "train.mode=full",
             ("model.encoder", model.encoder, model.encoder == "smooth", "gcn or gae"),
+            ("loss.davies_bouldin_space", loss.davies_bouldin_space, beyond, "features"),
+        )
+
+    def check_distributed(self) -> None:
+        """What several processes cannot do together.
+
+        Raises
+        ------
+        InputError
+        """
+        mode = self.train.mode
+        self._refuse(
+            "a distributed run",
+            "a single process",
+            ("train.mode", mode, mode != "full", "full"),
+        )
+
+    def _refuse(self, what: str, otherwise: str, *more: tuple) -> None:
+        """Refuse settings that need all of the graph at hand, and those of ``more``."""
+        model, train, loss = self.model, self.train, self.loss
+        refresh = self.structure.candidates.refresh_every
+        reconstruction = loss.reconstruction_weight
+        unfit = (
+            *more,
             ("model.observed_mix", model.observed_mix, model.observed_mix != 0, "0"),
             ("train.restarts", train.restarts, train.restarts != 1, "1"),
             ("train.consensus", train.consensus, train.consensus != "none", "none"),
-            (
-                "loss.reconstruction_weight",
-                loss.reconstruction_weight,
-                loss.reconstruction_weight != 0,
-                "0",
-            ),
-            (
-                "loss.davies_bouldin_space",
-                loss.davies_bouldin_space,
-                loss.davies_bouldin_weight and loss.davies_bouldin_space != "features",
-                "features",
-            ),
-            (
-                "structure.candidates.refresh_every",
-                self.structure.candidates.refresh_every,
-                self.structure.candidates.refresh_every != 0,
-                "0",
-            ),
+            ("loss.reconstruction_weight", reconstruction, reconstruction != 0, "0"),
+            ("structure.candidates.refresh_every", refresh, refresh != 0, "0"),
             ("device", self.device, self.device == "cuda", "cpu"),
         )
         for name, value, is_unfit, instead in unfit:
             if is_unfit:
                 raise InputError(
-                    f"train.mode=partition needs {name}={instead}, got {_shown(value)}: set it, or "
-                    "train.mode=full"
+                    f"{what} needs {name}={instead}, got {_shown(value)}: set it, or {otherwise}"
                 )
 
     def inert_settings(self) -> list[str]:

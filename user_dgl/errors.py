@@ -8,5 +8,13 @@ class InputError(ValueError):
     """
 
 
+class ToldError(InputError):
+    """One that the first process of a run has told already; the others end without a word."""
+
+
+class RankError(RuntimeError):
+    """Another process of the run has ended or does not answer (exit status 4)."""
+
+
 class NonFiniteLossError(RuntimeError):
     """A loss term became NaN or infinite; raised before the update (exit status 3)."""

@@ -1,6 +1,7 @@
 """Node features as a constant of autograd: products with X and its transpose, sparse or dense."""
 
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,19 @@ from user_dgl.ops import csr_product, csr_tensor
 _DENSE_ABOVE = 0.3
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnStatistics:
+    """Mean and biased variance of each column (F,), float64, zeros included."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def of(cls, feat: sp.csr_matrix) -> "ColumnStatistics":
+        """Those of the rows of a matrix."""
+        return cls(*mean_variance_axis(sp.csr_matrix(feat, dtype=np.float64), axis=0))
+
+
 class FeatureMatrix:
     """Features X (N, F), fixed during training.
 
@@ -23,6 +37,8 @@ class FeatureMatrix:
     feat : scipy CSR (N, F)
     dtype : torch.dtype
     device : str
+    columns : ColumnStatistics, optional
+        Of all rows, where ``feat`` has some of them.
 
     Attributes
     ----------
@@ -33,11 +49,18 @@ class FeatureMatrix:
         :math:`|x_i|^2` and :math:`|x_i - \\mu|^2`, :math:`\\mu` the column means.
     """
 
-    def __init__(self, feat: sp.csr_matrix, dtype=torch.float32, device="cpu"):
+    def __init__(
+        self,
+        feat: sp.csr_matrix,
+        dtype=torch.float32,
+        device="cpu",
+        columns: ColumnStatistics | None = None,
+    ):
         self.dtype, self.device, self.shape = dtype, torch.device(device), feat.shape
         self._feat = feat
         feat = sp.csr_matrix(feat, dtype=np.float64)
-        self._mean, variance = mean_variance_axis(feat, axis=0)
+        columns = ColumnStatistics.of(feat) if columns is None else columns
+        self._mean, variance = columns.mean, columns.variance
         norm = np.asarray(feat.multiply(feat).sum(axis=1)).ravel()
         # |x - mean|^2 = |x|^2 - 2 <x, mean> + |mean|^2
         centred_norm = norm - 2 * (feat @ self._mean) + self._mean @ self._mean
@@ -118,10 +141,12 @@ class PointMatrix:
     Parameters
     ----------
     points : Tensor (N, d)
+    mean : Tensor (d,), optional
+        Of all points, where these are some of them.
     """
 
-    def __init__(self, points: torch.Tensor):
-        self.column_mean = points.mean(0)
+    def __init__(self, points: torch.Tensor, mean: torch.Tensor | None = None):
+        self.column_mean = points.mean(0) if mean is None else mean
         self._centred = points - self.column_mean
         self.squared_norm = points.square().sum(1)
         self.centred_squared_norm = self._centred.square().sum(1)

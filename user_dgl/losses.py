@@ -285,11 +285,14 @@ class Scope:
         First weight of each pair; of no use where it is not observed.
     counted : bool Tensor (P,)
         The observed pairs that count for the tie to their first weights.
+    embedding_mean : Tensor (d,) or None
+        Of all nodes, where the Davies-Bouldin index is that of the embeddings.
     """
 
     features: FeatureMatrix
     prior: torch.Tensor
     counted: torch.Tensor
+    embedding_mean: torch.Tensor | None = None
 
 
 class USERLoss:
@@ -321,6 +324,8 @@ class USERLoss:
     engine : str
     prior : Tensor (E,) or float
         First weights of the observed edges.
+    whole : tuple of int, optional
+        N and E, where ``graph`` is a part of the observed graph.
     """
 
     def __init__(
@@ -330,9 +335,11 @@ class USERLoss:
         features: FeatureMatrix,
         engine: str,
         prior: torch.Tensor | float = 1.0,
+        whole: tuple[int, int] | None = None,
     ):
         self.config, self.graph, self.features, self.engine = config, graph, features, engine
         self.prior = prior
+        self._num_nodes, self._num_edges = whole or (graph.num_nodes, graph.num_edges)
 
     @cached_property
     def _ones(self) -> torch.Tensor:
@@ -404,8 +411,9 @@ class USERLoss:
                 every = davies_bouldin_sums(features, own, form)
                 davies_bouldin = tuple(every.split(num_clusters))
             else:
+                mean = None if scope is None else scope.embedding_mean
                 davies_bouldin = tuple(
-                    davies_bouldin_sums(PointMatrix(hidden), columns, form)
+                    davies_bouldin_sums(PointMatrix(hidden, mean), columns[: len(hidden)], form)
                     for hidden, columns in zip(
                         state.hidden, state.assignment.unbind(1), strict=True
                     )
@@ -435,11 +443,11 @@ class USERLoss:
             index = torch.stack([davies_bouldin(each) for each in sums.davies_bouldin])
             terms["davies_bouldin"] = config.davies_bouldin_weight * index
         if sums.mixture is not None:
-            terms["mixture"] = -config.mixture_weight * (sums.mixture / self.graph.num_nodes)
+            terms["mixture"] = -config.mixture_weight * (sums.mixture / self._num_nodes)
         if sums.squares is not None:
             penalty = torch.stack(
                 [
-                    _edge_penalty(squares, self.graph.num_edges, config.observed_edge_form)
+                    _edge_penalty(squares, self._num_edges, config.observed_edge_form)
                     for squares in sums.squares
                 ]
             )

@@ -31,7 +31,9 @@ _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 _CRITIC, _VIEW = 8.5, 6.0
 # A feature that is not 0, with its column, in X and in its transpose; in float64 and in what the
 # critic, the view and `FeatureMatrix` make of it before the first epoch.
-_FEATURE, _FEATURE_PREPARED = 16, 40
+_FEATURE, _FEATURE_PREPARED = 16, 26
+# Blocks of the search for neighbours.
+_SEARCH = 250e6
 # Dense smoothed features of the floors, and what comes of them.
 _FLOORS = 1.2
 _FIXED = 60e6
@@ -39,14 +41,15 @@ _FIXED = 60e6
 # last weight, the parameter and its moments; what METIS holds of an edge.
 _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
-# Edges that METIS is given at most: its memory would be several times that of the training.
+# Edges a node that METIS is given at most: its memory would be several times the training's.
 METIS_EDGES_PER_NODE = 10
 
 # With `freed_memory_kept` blocks fit into each other's place less tightly.
 _KEPT_SHARE = 1.35
-# glibc's numbers for parameters of malloc, and the values that it starts with.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-_TRIM_THRESHOLD, _MMAP_MAX = 128 * 1024, 65536
+# glibc's numbers for parameters of malloc. Once one is set, it no longer adapts them to what a
+# process allocates: afterwards they stay where that would have taken them at most.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = 2**26, 2**25, 65536
 
 
 class MemoryPlan(NamedTuple):
@@ -78,11 +81,22 @@ def machine_memory_mb() -> float:
     return total / 1e6
 
 
-def plan_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> MemoryPlan:
+def available_memory_mb() -> float:
+    """Memory that a process here could still get without swapping, in 10^6 bytes."""
+    try:
+        text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
+        return min(machine_memory_mb(), int(text.split()[0]) * 1024 / 1e6)
+    except (OSError, IndexError):
+        return machine_memory_mb()
+
+
+def plan_memory(
+    config: Config, num_edges: int, feat: sp.csr_matrix, num_processes: int = 1
+) -> MemoryPlan:
     """Highest resident set that a run is expected to reach.
 
     Counts from what the process holds now, when data and features are loaded. A full batch keeps
-    freed memory, which is faster, where half of the machine's is enough for that.
+    freed memory, which is faster, where half of what is available is enough for that.
 
     Parameters
     ----------
@@ -90,15 +104,17 @@ def plan_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> MemoryPl
     num_edges : int
         Observed pairs.
     feat : scipy CSR (N, F)
+    num_processes : int
+        That share the machine.
     """
     try:
         now = _status("VmRSS:") / 1e6
     except (OSError, IndexError):
         now = peak_memory_mb()
-    if config.train.mode == "full" and _glibc() is not None:
-        kept = now + _training_bytes(config, num_edges, feat, _KEPT_SHARE) / 1e6
-        if kept < machine_memory_mb() / 2:
-            return MemoryPlan(max(peak_memory_mb(), kept), True)
+    if config.train.mode == "full" and config.device != "cuda" and _glibc() is not None:
+        added = _training_bytes(config, num_edges, feat, _KEPT_SHARE) / 1e6
+        if added < available_memory_mb() / 2 / num_processes:
+            return MemoryPlan(max(peak_memory_mb(), now + added), True)
     training = _training_bytes(config, num_edges, feat) / 1e6
     return MemoryPlan(max(peak_memory_mb(), now + training), False)
 
@@ -121,6 +137,7 @@ def freed_memory_kept() -> Iterator[None]:
         yield
     finally:
         libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
+        libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
         libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
         libc.malloc_trim(0)
 
@@ -183,10 +200,10 @@ def _index_bytes(config, feat) -> float:
     num_nodes, num_features = feat.shape
     if not config.structure.candidates.feature_knn or num_nodes <= MAX_EXACT:
         return 0.0
-    # The points and their codes; the rows found, as int64.
+    # The points, a sample of them and their codes; the rows found; what a block compares.
     columns = min(num_features, INDEX_COLUMNS)
     found = COMPARED_REDUCED if num_features > INDEX_COLUMNS else COMPARED
-    return num_nodes * (_BYTES_PER_FLOAT * 1.3 * columns + 8 * found)
+    return num_nodes * _BYTES_PER_FLOAT * (1.3 * columns + found) + _SEARCH
 
 
 def _partition_bytes(config, num_edges, feat) -> float:
@@ -212,10 +229,10 @@ def _partition_bytes(config, num_edges, feat) -> float:
     values = feat.nnz * near / max(num_nodes, 1)
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
     step += near * _BYTES_PER_FLOAT * width
-    before = 0.0
+    before = feat.nnz * _FEATURE_PREPARED
     if structure.learnable and structure.prior == "critic":
-        before = num_nodes * _BYTES_PER_FLOAT * _CRITIC
-        before = before * min(structure.critic.num_components, num_features) + num_edges * _PAIR
+        components = min(structure.critic.num_components, num_features)
+        before += num_nodes * _BYTES_PER_FLOAT * _CRITIC * components + num_edges * _PAIR
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
     others = _index_bytes(config, feat), _floor_bytes(config, feat)

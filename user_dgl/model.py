@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from user_dgl.config import ModelConfig
-from user_dgl.dropout import dropout
+from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Smooth
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
@@ -117,6 +117,8 @@ class USER(nn.Module):
             encoder = ENCODERS[config.encoder](in_feats, config.hidden_feats, config.dropout)
             self.encoders.append(encoder)
             self.heads.append(nn.Linear(encoder.out_feats, config.num_clusters))
+        self.dropouts = nn.ModuleList(Dropout(config.dropout) for _ in self.heads)
+        self.logit_dropout = Dropout(config.logit_dropout)
         self.set_structure(structure)
 
     def set_structure(self, structure: LearnedAdjacency) -> None:
@@ -157,18 +159,21 @@ class USER(nn.Module):
             assignment=torch.softmax(dropped, 2),
         )
 
-    def forward_part(self, features: FeatureMatrix, propagation) -> torch.Tensor:
-        """Logits after dropout (n, K) of one replica on a part of a graph.
+    def forward_part(
+        self, features: FeatureMatrix, propagation
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """H (n, d), logits (n, K) and what dropout leaves of them, of one replica on a part.
 
         ``propagation`` stands for a `Propagation`, see `user_dgl.partition.PartPropagation`.
         """
         hidden = self.encoders[0](propagation, features)
-        return self._logits((hidden,), (propagation,))[1][:, 0]
+        logits, dropped = self._logits((hidden,), (propagation,))
+        return hidden, logits[:, 0], dropped[:, 0]
 
     def _logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (N, R, K), and what dropout leaves of them."""
         config = self.config
-        dropped = [dropout(h, config.dropout, self.training) for h in hidden]
+        dropped = [dropout(h) for dropout, h in zip(self.dropouts, hidden, strict=True)]
         heads = list(zip(self.heads, dropped, strict=True))
         if config.head == "graph_conv":
             # S (H W) costs K columns where (S H) W would cost d.
@@ -178,8 +183,7 @@ class USER(nn.Module):
         else:
             logits = _side_by_side([head(h) for head, h in heads])
         by_replica = len(logits), len(self.heads), config.num_clusters
-        dropped_logits = dropout(logits, config.logit_dropout, self.training)
-        return logits.view(by_replica), dropped_logits.view(by_replica)
+        return logits.view(by_replica), self.logit_dropout(logits).view(by_replica)
 
     def _encode(self, features: FeatureMatrix):
         """Weights of A', what multiplies with them, and H."""

@@ -57,6 +57,7 @@ def neighbor_sum(
     x: torch.Tensor,
     engine: str,
     diagonal: torch.Tensor | None = None,
+    num_rows: int | None = None,
 ) -> torch.Tensor:
     r"""Weighted sum over neighbours, :math:`y_u = c_u x_u + \sum_{v \sim u} w_{\{u,v\}} x_v`.
 
@@ -69,20 +70,23 @@ def neighbor_sum(
         ``dgl`` or ``csr``.
     diagonal : Tensor (N,), optional
         Weights c of self-loops; none: 0.
+    num_rows : int, optional
+        Only the sums of the first so many nodes; default: all.
 
     Returns
     -------
-    Tensor (N, d)
+    Tensor (N, d) or (num_rows, d)
 
     >>> graph, _ = Graph.from_edges(3, [0, 1], [1, 2])
     >>> neighbor_sum(graph, torch.tensor([1.0, 2.0]), torch.eye(3), "csr").tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
     """
     if engine == "csr":
-        return _NeighborSum.apply(weight, x, diagonal, graph)
+        return _NeighborSum.apply(weight, x, diagonal, graph, num_rows)
     both = torch.cat([weight, weight]).unsqueeze(1)
     total = _dgl_ops().u_mul_e_sum(_dgl_graphs(graph)[0], x, both)
-    return total if diagonal is None else total + diagonal[:, None] * x
+    total = total if diagonal is None else total + diagonal[:, None] * x
+    return total[:num_rows]
 
 
 def weighted_degree(graph: Graph, weight: torch.Tensor, engine: str) -> torch.Tensor:
@@ -135,7 +139,7 @@ def _csr_works() -> bool:
     try:
         graph, _ = Graph.from_edges(2, [0], [1])
         weight = torch.ones(1, requires_grad=True)
-        _NeighborSum.apply(weight, torch.ones(2, 1), None, graph).sum().backward()
+        _NeighborSum.apply(weight, torch.ones(2, 1), None, graph, None).sum().backward()
         return weight.grad.item() == 2.0
     except (RuntimeError, NotImplementedError):
         return False
@@ -166,14 +170,22 @@ def _spread(graph, weight):
     return values
 
 
-def _symmetric_product(graph, weight, x, diagonal=None, once=False):
-    """A x + c x without autograd; ``once``: no other product with this weight is to be expected."""
-    out = torch.zeros_like(x) if diagonal is None else x * diagonal[:, None]
+def _symmetric_product(graph, weight, x, diagonal=None, once=False, num_rows=None):
+    """Rows of A x + c x without autograd.
+
+    ``once``: no other product with this weight is to be expected; ``num_rows``: only the first.
+    """
+    n, rows = graph.num_nodes, graph.num_nodes if num_rows is None else num_rows
+    own = x[:rows]
+    out = torch.zeros_like(own) if diagonal is None else own * diagonal[:rows, None]
     if not graph.num_edges:
         return out
     values = weight.index_select(0, graph.pair_of_entry) if once else _spread(graph, weight)
-    matrix = csr_tensor(graph.indptr, graph.indices, values, (graph.num_nodes, graph.num_nodes))
-    return torch.addmm(out, matrix, x, out=out)
+    indptr, indices = graph.indptr, graph.indices
+    if rows < n:
+        indptr = indptr[: rows + 1]
+        indices, values = indices[: indptr[-1]], values[: indptr[-1]]
+    return torch.addmm(out, csr_tensor(indptr, indices, values, (rows, n)), x, out=out)
 
 
 def _row_dot(x, y):
@@ -182,6 +194,15 @@ def _row_dot(x, y):
     for start in range(0, len(x), _BLOCK):
         block = slice(start, start + _BLOCK)
         torch.sum(x[block] * y[block], 1, out=dots[block])
+    return dots
+
+
+def column_dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Dot product of each column (d,) of x and y (N, d), in blocks, without autograd."""
+    dots = x.new_zeros(x.shape[1])
+    for start in range(0, len(x), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        dots += (x[block] * y[block]).sum(0)
     return dots
 
 
@@ -200,16 +221,18 @@ def _pair_dot(graph, x, y):
 
 class _NeighborSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight, x, diagonal, graph):
+    def forward(ctx, weight, x, diagonal, graph, num_rows):
         ctx.graph = graph
         ctx.save_for_backward(weight, x, diagonal)
-        return _symmetric_product(graph, weight, x, diagonal)
+        return _symmetric_product(graph, weight, x, diagonal, num_rows=num_rows)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
         weight, x, diagonal = ctx.saved_tensors
         grad = grad.contiguous()
+        if len(grad) < len(x):
+            grad = torch.cat([grad, grad.new_zeros(len(x) - len(grad), grad.shape[1])])
         grad_weight = grad_x = grad_diagonal = None
         if ctx.needs_input_grad[0]:
             # The weight of a pair acts in both directions: <g_u, x_v> + <x_u, g_v>.
@@ -218,7 +241,7 @@ class _NeighborSum(torch.autograd.Function):
             grad_x = _symmetric_product(ctx.graph, weight, grad, diagonal)
         if ctx.needs_input_grad[2]:
             grad_diagonal = _row_dot(grad, x)
-        return grad_weight, grad_x, grad_diagonal, None
+        return grad_weight, grad_x, grad_diagonal, None, None
 
 
 class _WeightedDegree(torch.autograd.Function):
@@ -254,7 +277,7 @@ class _InternalWeight(torch.autograd.Function):
         neighbors = _symmetric_product(graph, weight, assignment)
         ctx.graph = graph
         ctx.save_for_backward(assignment, neighbors)
-        return (assignment * neighbors).sum(0)
+        return column_dot(assignment, neighbors)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -27,7 +27,7 @@ class Part:
     Attributes
     ----------
     nodes : int64 Tensor (n + h,)
-        Ids of its own nodes, ascending, then of its halo, ascending.
+        Ids of its own nodes, ascending, then of its halo, by part and then ascending.
     num_owned : int
         n.
     pairs : int64 Tensor (p,)
@@ -122,7 +122,9 @@ def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]
         pairs = np.flatnonzero((part_of_src == number) | (part_of_dst == number))
         u, v = src[pairs], dst[pairs]
         outside = np.concatenate([u[part_of_src[pairs] != number], v[part_of_dst[pairs] != number]])
-        nodes = np.concatenate([own_nodes, np.unique(outside)])
+        halo = np.unique(outside)
+        halo = halo[np.argsort(assignment[halo], kind="stable")]
+        nodes = np.concatenate([own_nodes, halo])
         place[nodes] = np.arange(len(nodes))
         u, v = place[u], place[v]
         keys = np.minimum(u, v) * len(nodes) + np.maximum(u, v)

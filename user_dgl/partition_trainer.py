@@ -8,12 +8,15 @@ that are one epoch old at most. Weights of A' and their moments of Adam move wit
 the pair.
 """
 
+import hashlib
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import softplus
 
+from user_dgl.dropout import draw_by
+from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.losses import LossSums, Scope
 from user_dgl.model import State
@@ -27,7 +30,7 @@ from user_dgl.partition import (
     parts_of,
 )
 from user_dgl.propagation import Propagation
-from user_dgl.trainer import Evaluation, Fit, Trainer, finite_means
+from user_dgl.trainer import Evaluation, Fit, Trainer
 
 # Adam's, as torch has them.
 _BETAS, _EPS = (0.9, 0.999), 1e-8
@@ -42,6 +45,7 @@ class PartitionTrainer(Trainer):
         num_parts = min(partition.num_parts, pairs.num_nodes)
         part_of = metis_assignment(pairs, num_parts, seed)
         batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
+        self._cut = hashlib.sha256(batch_of.astype(np.int64).tobytes()).hexdigest()
         self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
         super()._build(pairs, observed)
         num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
@@ -112,11 +116,7 @@ class PartitionTrainer(Trainer):
         state, propagation = self._forward(number, graph, weight, degree_before)
         new = self.loss.sums(state, scope).double()
         terms = self.loss.terms(self._sums - old + new, 1, self.config.model.num_clusters)
-        values = finite_means(
-            terms,
-            f"epoch {self._progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
-            "updated with it. Lower train.lr or the weight of that term",
-        )
+        values = self._finite_means(terms)
         self.optimizer.zero_grad(set_to_none=True)
         total = sum(term.sum() for term in terms.values())
         if isinstance(total, torch.Tensor) and total.requires_grad:
@@ -144,7 +144,8 @@ class PartitionTrainer(Trainer):
             lambda layer: self._others(layer, number),
         )
         features = self.features.rows(part.nodes)
-        logits = self.model.forward_part(features, propagation)
+        draw_by(self.model, self.config.seed, self._progress.epoch, part.nodes)
+        _, _, logits = self.model.forward_part(features, propagation)
         own = torch.softmax(logits[:num_owned], 1)
         assignment = torch.cat([own, self._assignment[part.halo]])
         state = self._part_state(part, graph, weight, assignment)
@@ -281,12 +282,15 @@ class PartitionTrainer(Trainer):
             ],
             "sums": None if self._sums is None else self._sums.tensors(),
             "summary": self.partition,
+            "cut": self._cut,
         }
         return super()._state() | {"partition": known}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         known = state["partition"]
+        if known.get("cut") != self._cut:
+            raise InputError("the checkpoint is of other parts: METIS cuts the graph otherwise now")
         if known["sums"] is not None:
             self._settle()  # for the shape of the sums
             self._sums = self._sums.with_tensors(known["sums"])

@@ -4,10 +4,12 @@ import dataclasses
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
@@ -26,6 +28,7 @@ from user_dgl.metrics import (
 )
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, perturb
+from user_dgl.preparation import Preparation
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
 from user_dgl.trainer import Fit, Trainer
@@ -44,6 +47,115 @@ def load_noisy_data(
     for note in (*data.notes, *noisy.notes):
         log(f"Note: {note}")
     return data, noisy
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    config : Config
+        As the data allow.
+    data : AttributedGraph
+    noisy : Perturbed
+    raw_feat, feat : scipy CSR (N, F) or None
+        Features as they are, and as the settings prepare them; None where only parts are at hand.
+    num_features : int
+        F.
+    warnings : list of str
+    """
+
+    config: Config
+    data: AttributedGraph
+    noisy: Perturbed
+    raw_feat: sp.csr_matrix | None
+    feat: sp.csr_matrix | None
+    num_features: int
+    warnings: list[str]
+
+    def resolved(self, output_dir: Path) -> Config:
+        """The settings that repeat the run from anywhere."""
+        root = str(data_root(self.config.data).resolve())
+        data = dataclasses.replace(self.config.data, root=root)
+        return dataclasses.replace(self.config, output_dir=str(output_dir), data=data)
+
+    def summary(self, engine: str, output_dir: Path) -> str:
+        """One line on what is trained."""
+        return (
+            f"{self.data.num_nodes} nodes, {self.noisy.graph.num_edges} edges, "
+            f"{self.num_features} features, engine {engine}; writing to {output_dir}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What was found before and beside training, for ``result.json``.
+
+    Attributes
+    ----------
+    sections : dict
+        Sections of their own: ``critic``, ``view``, ``partition``, ``ranks``.
+    stages : list of dict
+    estimated_share : float or None
+        Of noise, by the critic.
+    world_size : int
+    """
+
+    sections: dict[str, Any]
+    stages: list[dict[str, Any]]
+    estimated_share: float | None
+    world_size: int = 1
+
+    @classmethod
+    def of(cls, preparation: Preparation) -> "Choices":
+        """Those of the stages before training."""
+        sections: dict[str, Any] = {}
+        criticism, view = preparation.prior.criticism, preparation.view
+        if criticism is not None:
+            scores = _by_text(criticism.power_scores)
+            sections["critic"] = {"power": criticism.power, "held_out_scores": scores}
+        if view is not None:
+            scores = _by_text(view.scores)
+            sections["view"] = {"self_share": view.self_share, "held_out_scores": scores}
+        share = criticism and criticism.noise_share
+        return cls(sections, preparation.stages, share)
+
+
+def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
+    """Data, noise and prepared features of some settings.
+
+    Raises
+    ------
+    InputError
+    """
+    warnings = config.inert_settings()
+    data, noisy = load_noisy_data(config, log)
+    raw_feat = data.feat
+    if raw_feat is None:
+        raw_feat = noisy.graph.to_scipy()
+        # Such features hold the edges that critic and view leave out to judge by them.
+        config = without_judging(config)
+        warnings.append(
+            "the data have no features: the neighbours of a node serve as its features, every edge "
+            "starts at weight 1 and the share of own features is not chosen"
+        )
+    for warning in warnings:
+        log(f"Warning: {warning}")
+    feat = prepare_features(raw_feat, config.features)
+    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings)
+
+
+def finished_result(
+    config: Config, output_dir: Path, log: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """The result of a run that is to be resumed and has ended already."""
+    run = RunDirectory(output_dir)
+    if not (config.train.resume and run.finished()):
+        return None
+    run.check_same_settings(config)
+    log(f"{output_dir}: the run there is finished; nothing to do")
+    return run.read_result()
 
 
 def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
@@ -68,57 +180,53 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     InputError, NonFiniteLossError
     """
     started = time.perf_counter()
-    if config.train.resume and RunDirectory(output_dir).finished():
-        RunDirectory(output_dir).check_same_settings(config)
-        log(f"{output_dir}: the run there is finished; nothing to do")
-        return RunDirectory(output_dir).read_result()
-    warnings = config.inert_settings()
-    data, noisy = load_noisy_data(config, log)
-    raw_feat = data.feat
-    if raw_feat is None:
-        raw_feat = noisy.graph.to_scipy()
-        # Such features hold the edges that critic and view leave out to judge by them.
-        config = _without_judging(config)
-        warnings.append(
-            "the data have no features: the neighbours of a node serve as its features, every edge "
-            "starts at weight 1 and the share of own features is not chosen"
-        )
-    for warning in warnings:
-        log(f"Warning: {warning}")
-    feat = prepare_features(raw_feat, config.features)
+    finished = finished_result(config, output_dir, log)
+    if finished is not None:
+        return finished
+    inputs = read_inputs(config, log)
     kind = PartitionTrainer if config.train.mode == "partition" else Trainer
-    trainer = kind(noisy.graph, feat, config, log=log)
-    resolved = dataclasses.replace(
-        config,
-        output_dir=str(output_dir),
-        data=dataclasses.replace(config.data, root=str(data_root(config.data).resolve())),
-    )
-    run, checkpoint = RunDirectory.open_for_training(output_dir, resolved)
-    log(
-        f"{data.num_nodes} nodes, {noisy.graph.num_edges} edges, {feat.shape[1]} features, "
-        f"engine {trainer.engine}; writing to {output_dir}"
-    )
+    trainer = kind(inputs.noisy.graph, inputs.feat, inputs.config, log=log)
+    run, checkpoint = RunDirectory.open_for_training(output_dir, inputs.resolved(output_dir))
+    if checkpoint is not None and "shards" in checkpoint:
+        raise InputError(
+            f"{output_dir}: the checkpoint there is of a distributed run: go on with "
+            "tools/launch.py, with any number of processes"
+        )
+    log(inputs.summary(trainer.engine, output_dir))
     trainer.record, trainer.save = run.record, run.save_checkpoint
     fit = trainer.fit(checkpoint)
-    choices, stages, criticism = _choices(trainer), trainer.stages, trainer.prior.criticism
+    choices = Choices.of(trainer.preparation)
+    if isinstance(trainer, PartitionTrainer):
+        choices.sections["partition"] = trainer.partition
     del trainer  # its state is larger than all that is still to come
+    return write_outputs(run, inputs, fit, choices, started, log)
+
+
+def write_outputs(
+    run: RunDirectory,
+    inputs: Inputs,
+    fit: Fit,
+    choices: Choices,
+    started: float,
+    log: Callable[[str], None],
+) -> dict[str, Any]:
+    """Files of a finished training; returns the content of ``result.json``, written last."""
+    config, data, noisy = inputs.config, inputs.data, inputs.noisy
     node_ids = data.node_ids or range(data.num_nodes)
-    added = noisy.added.numpy()
-    run.write_input(noisy.graph, added, data.labels)
+    run.write_input(noisy.graph, noisy.added.numpy(), data.labels)
     run.write_clusters(node_ids, fit.clusters)
     run.write_embedding(fit.embedding)
     run.write_learned_graph(fit.graph, fit.weight)
-    share = criticism and criticism.noise_share
-    result = _result(config, data, noisy, fit, share, warnings) | choices
+    result = _result(inputs, fit, choices) | choices.sections
     if config.eval.floors:
         clusters, labels = config.model.num_clusters, _labels(data.labels, data.num_nodes)
-        result["floors"] = floors(raw_feat, noisy.graph, clusters, config.seed, labels)
+        result["floors"] = floors(inputs.raw_feat, noisy.graph, clusters, config.seed, labels)
         if config.features.changes_columns():
             # What preparation alone is worth, and what training adds to it.
-            prepared = floors(feat, noisy.graph, clusters, config.seed, labels)
+            prepared = floors(inputs.feat, noisy.graph, clusters, config.seed, labels)
             result["floors_prepared"] = prepared
     result["stages"] = [
-        *stages,
+        *choices.stages,
         {
             "name": "user",
             "restarts": config.train.restarts,
@@ -134,7 +242,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     return result
 
 
-def _without_judging(config: Config) -> Config:
+def without_judging(config: Config) -> Config:
+    """The settings without stages that hold edges out of features made of edges."""
     structure = dataclasses.replace(config.structure, prior="uniform")
     smooth = config.model.smooth
     if smooth.self_share is None:
@@ -193,14 +302,8 @@ def _scores(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
     }
 
 
-def _result(
-    config: Config,
-    data: AttributedGraph,
-    noisy: Perturbed,
-    fit: Fit,
-    estimated_share: float | None,
-    warnings: list[str],
-) -> dict[str, Any]:
+def _result(inputs: Inputs, fit: Fit, choices: Choices) -> dict[str, Any]:
+    config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
     observed_weight = fit.weight[fit.observed]
     flips = noise.kind == "random_flip"
@@ -209,7 +312,7 @@ def _result(
         "num_nodes": data.num_nodes,
         "num_observed_edges": noisy.graph.num_edges,
         "num_candidate_edges": int((~fit.observed).sum()),
-        "num_features": data.num_nodes if data.feat is None else data.feat.shape[1],
+        "num_features": inputs.num_features,
         "num_clusters": config.model.num_clusters,
         **_scores(noisy.graph, fit.clusters, fit.embedding, labels),
         "labels_from": fit.labels_from,
@@ -223,7 +326,7 @@ def _result(
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
             "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
-            "estimated_share": estimated_share,
+            "estimated_share": choices.estimated_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
             "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
         },
@@ -236,27 +339,12 @@ def _result(
         "epochs": config.train.epochs,
         "seconds_per_epoch": statistics.median(fit.epoch_seconds),
         "engine": fit.engine,
-        "world_size": 1,
+        "world_size": choices.world_size,
         "seed": config.seed,
         "versions": versions(),
         "notes": [*data.notes, *noisy.notes],
-        "warnings": [*warnings, *fit.warnings],
+        "warnings": [*inputs.warnings, *fit.warnings],
     }
-
-
-def _choices(trainer: Trainer) -> dict[str, Any]:
-    """What the critic and the view chose, and the parts, as far as there are any."""
-    chosen: dict[str, Any] = {}
-    criticism, view = trainer.prior.criticism, trainer.view
-    if criticism is not None:
-        scores = _by_text(criticism.power_scores)
-        chosen["critic"] = {"power": criticism.power, "held_out_scores": scores}
-    if isinstance(trainer, PartitionTrainer):
-        chosen["partition"] = trainer.partition
-    if view is not None:
-        scores = _by_text(view.scores)
-        chosen["view"] = {"self_share": view.self_share, "held_out_scores": scores}
-    return chosen
 
 
 def _by_text(scores: dict[float, float]) -> dict[str, float]:

@@ -27,6 +27,8 @@ _FREE = (
     "train.resume",
     "train.log_every",
     "train.checkpoint_every",
+    "distributed.backend",
+    "distributed.timeout_s",
 )
 
 
@@ -46,6 +48,7 @@ class RunDirectory:
     learned_file = "learned_graph.npz"
     input_file = "input.npz"
     checkpoint_file = "checkpoint.pt"
+    shard_files = "checkpoint-*.pt"
 
     def __init__(self, path: Path):
         self.path = path
@@ -84,6 +87,7 @@ class RunDirectory:
             elif occupied and config.overwrite and run._holds_run():
                 for file in run._files:
                     file.unlink(missing_ok=True)
+                run.remove_shards_but([])
             elif occupied and config.overwrite:
                 raise InputError(
                     f"{path}: not empty, and holds no run to overwrite: choose another"
@@ -150,6 +154,16 @@ class RunDirectory:
     def save_checkpoint(self, state: dict[str, Any]) -> None:
         """Replace ``checkpoint.pt``."""
         save_checkpoint(self.path / self.checkpoint_file, state)
+
+    def save_shard(self, name: str, state: dict[str, Any]) -> None:
+        """One process's part of a checkpoint, a file of its own."""
+        save_checkpoint(self.path / name, state)
+
+    def remove_shards_but(self, names: list[str]) -> None:
+        """Remove the parts of older checkpoints."""
+        for file in self.path.glob(self.shard_files):
+            if file.name not in names:
+                file.unlink(missing_ok=True)
 
     # -----------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from user_dgl.dropout import dropout
+from user_dgl.dropout import Dropout
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.propagation import Propagation
 
@@ -27,13 +27,13 @@ class GAE(nn.Module):
         self.weights = nn.ParameterList(
             nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
         )
-        self.dropout = dropout
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
         self.out_feats = hidden_feats[-1]
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         hidden = propagation.extend(0, propagation(features.matmul(self.weights[0])))
         for layer, weight in enumerate(list(self.weights)[1:], start=1):
-            hidden = dropout(torch.relu(hidden), self.dropout, self.training)
+            hidden = self.dropouts[layer - 1](torch.relu(hidden))
             hidden = propagation.extend(layer, propagation(hidden @ weight))
         return hidden

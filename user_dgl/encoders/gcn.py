@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from user_dgl.dropout import dropout
+from user_dgl.dropout import Dropout
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.propagation import Propagation
 
@@ -63,7 +63,7 @@ class GCN(nn.Module):
         self.norms = nn.ModuleList(
             nn.BatchNorm1d(width, eps=_EPS, track_running_stats=False) for width in hidden_feats
         )
-        self.dropout = dropout
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in self.linears)
         self.out_feats = hidden_feats[-1]
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
@@ -71,8 +71,7 @@ class GCN(nn.Module):
         hidden = self.first(features)
         for layer, (bias, norm) in enumerate(zip(self.biases, self.norms, strict=True)):
             if layer:
-                hidden = dropout(hidden, self.dropout, self.training)
-                hidden = self.linears[layer - 1](hidden)
+                hidden = self.linears[layer - 1](self.dropouts[layer - 1](hidden))
             hidden = propagation(hidden).add_(bias).relu_()
             hidden = propagation.extend(layer, propagation.normalise(layer, norm, hidden))
         return hidden

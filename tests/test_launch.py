@@ -1,0 +1,200 @@
+"""tools/launch.py: real processes on this machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch.distributed as dist
+
+ROOT = Path(__file__).parent.parent
+LAUNCH = str(ROOT / "tools" / "launch.py")
+CONFIG = str(ROOT / "configs" / "quickstart.yaml")
+SMALL = (
+    "data.synthetic.num_nodes=200", "model.num_clusters=5", "model.observed_mix=0",
+    "train.restarts=1", "train.consensus=none", "structure.candidates.refresh_every=0",
+    "structure.candidates.same_cluster=0", "train.epochs=12", "train.precision=float64",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="torch without gloo")
+
+
+def _command(nproc, run_dir, *overrides, options=()):
+    return [
+        sys.executable, LAUNCH, "--nproc", str(nproc), *options, "--", "train", CONFIG, *SMALL,
+        f"output_dir={run_dir}", *overrides,
+    ]  # fmt: skip
+
+
+def _run(*arguments, **options):
+    return subprocess.run(
+        _command(*arguments, **options), cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+
+
+def _outcome(run_dir):
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return (
+        [row["loss"] for row in rows],
+        (run_dir / "clusters.csv").read_text(),
+        np.load(run_dir / "embedding.npy"),
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("alone") / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "user_dgl", *_command(1, run_dir)[5:]],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return run_dir
+
+
+def test_two_processes_do_what_one_does(alone, tmp_path):
+    done = _run(2, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    loss, clusters, embedding = _outcome(tmp_path / "run")
+    expected_loss, expected_clusters, expected_embedding = _outcome(alone)
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
+    assert clusters == expected_clusters
+    np.testing.assert_allclose(embedding, expected_embedding, rtol=1e-4, atol=1e-5)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["world_size"] == 2
+    assert sum(rank["nodes"] for rank in result["ranks"]) == 200
+    assert done.stdout.count("Epoch 00012") == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "status", "message"),
+    [
+        ("train.restarts=2", 2, "a distributed run needs train.restarts=1"),
+        ("data.synthetic.num_blocks=900", 2, "expected one for each of the 900 blocks"),
+        ("train.lr=1e200", 3, "loss is not finite"),
+    ],
+)
+def test_a_fault_ends_all_with_its_status_and_one_message(tmp_path, override, status, message):
+    done = _run(2, tmp_path / "run", override)
+    assert done.returncode == status
+    assert done.stderr.count(message) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_killed_process_ends_all_and_the_run_resumes(alone, tmp_path):
+    run_dir = tmp_path / "run"
+    longer = ("train.epochs=100000", "distributed.timeout_s=20")
+    process = subprocess.Popen(
+        _command(2, run_dir, *longer), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        _until(lambda: (run_dir / "metrics.jsonl").exists())
+        os.kill(_rank(process.pid, 1), signal.SIGKILL)
+        _, errors = process.communicate(timeout=40)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "signal 9" in errors
+    assert not (run_dir / "result.json").exists()
+
+
+def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_path):
+    run_dir = tmp_path / "run"
+    stop = _command(2, run_dir)
+    # The checkpoints of six epochs, as a run that was stopped then leaves them.
+    assert subprocess.run([*stop, "train.epochs=6"], cwd=ROOT).returncode == 0
+    (run_dir / "result.json").unlink()
+    config = (run_dir / "config.yaml").read_text().replace("epochs: 6", "epochs: 12")
+    (run_dir / "config.yaml").write_text(config)
+    done = _run(3, run_dir, "train.resume=true")
+    assert done.returncode == 0, done.stderr
+    loss, clusters, _ = _outcome(run_dir)
+    expected_loss, expected_clusters, _ = _outcome(alone)
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
+    assert clusters == expected_clusters
+    assert len(list(run_dir.glob("checkpoint-*.pt"))) == 3
+
+
+def test_interrupt(tmp_path):
+    run_dir = tmp_path / "run"
+    process = subprocess.Popen(
+        _command(2, run_dir, "train.epochs=100000"), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        _until(lambda: (run_dir / "metrics.jsonl").exists())
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=40)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "train.resume=true" in errors
+    assert "Traceback" not in errors
+
+
+def test_two_machines(alone, tmp_path):
+    """Two launches in a network of their own, so that nothing listens outside of it."""
+    inside = ["unshare", "-rn", "sh", "-c"]
+    usable = subprocess.run([*inside, "ip link set lo up"], capture_output=True)
+    if usable.returncode:
+        pytest.skip("no network namespaces here")
+    run_dir = tmp_path / "run"
+    each = [
+        _command(1, run_dir, options=(
+            "--nnodes", "2", "--node-rank", str(rank), "--master-addr", "127.0.0.1",
+        ))
+        for rank in range(2)
+    ]  # fmt: skip
+    first, second = (" ".join(f"'{word}'" for word in command) for command in each)
+    script = (
+        f"ip link set lo up; export GLOO_SOCKET_IFNAME=lo; {second} & {first}; "
+        "status=$?; wait $! && exit $status"
+    )
+    done = subprocess.run([*inside, script], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loss, clusters, _ = _outcome(run_dir)
+    expected_loss, expected_clusters, _ = _outcome(alone)
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
+    assert clusters == expected_clusters
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nnodes", "2"], "--master-addr"),
+        (["--nnodes", "2", "--node-rank", "2", "--master-addr", "x"], "expected 0..1"),
+        (["--nproc", "0"], "1 or more"),
+    ],
+)
+def test_options_that_do_not_fit(options, message):
+    done = subprocess.run(
+        [sys.executable, LAUNCH, *options, "--", "train", CONFIG], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def _until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def _rank(launcher, rank):
+    """Process id of a rank, by its environment."""
+    for _ in range(100):
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (folder / "environ").read_bytes().split(b"\0")
+                ended = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if f"RANK={rank}".encode() in environment and int(ended[1]) == launcher:
+                return int(folder.name)
+        time.sleep(0.1)
+    raise AssertionError(f"no process of rank {rank}")

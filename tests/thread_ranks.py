@@ -1,0 +1,63 @@
+"""Ranks as threads of one process: what several processes do, in a fraction of the time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from user_dgl.ranks import Ranks
+
+
+class ThreadRanks(Ranks):
+    """Ranks that share a board to write on instead of a process group."""
+
+    def __init__(self, rank, size, board, barrier):
+        self.rank, self.size, self.timeout_s, self.bytes_sent = rank, size, 20.0, 0
+        self._board, self._barrier = board, barrier
+
+    def _all(self, item):
+        """The items of all ranks."""
+        self._board[self.rank] = item
+        self._barrier.wait(self.timeout_s)
+        items = list(self._board)
+        self._barrier.wait(self.timeout_s)
+        return items
+
+    def summed_(self, x, what):
+        items = self._all((what, x.clone()))
+        assert len({name for name, _ in items}) == 1, items  # all wait for the same
+        return x.copy_(sum(value for _, value in items))
+
+    def exchange_rows(self, out, x, received, sent, what):
+        items = self._all((what, x.split(list(sent))))
+        assert len({name for name, _ in items}) == 1, items
+        rows = [parts[self.rank] for _, parts in items]
+        assert [len(part) for part in rows] == list(received)
+        out.copy_(torch.cat(rows))
+
+    def gathered(self, item, what):
+        items = self._all(item)
+        return items if self.first else None
+
+    def wait(self, what):
+        self._all(None)
+
+
+def together(size, function):
+    """What ``function(ranks)`` returns on each of so many ranks."""
+    board, barrier = [None] * size, threading.Barrier(size)
+
+    def one(rank):
+        try:
+            return function(ThreadRanks(rank, size, board, barrier))
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(size) as pool:
+        futures = [pool.submit(one, rank) for rank in range(size)]
+        errors = [future.exception() for future in futures]
+    for error in errors:
+        if error is not None and not isinstance(error, threading.BrokenBarrierError):
+            raise error
+    return [future.result() for future in futures]

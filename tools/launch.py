@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Run a ``user-dgl`` command as several processes, on one machine or several.
+
+``python tools/launch.py --nproc 2 -- train CONFIG [section.key=value ...]``
+
+On several machines, the same command on each of them with its own ``--node-rank`` and the first
+one's ``--master-addr``; the output directory has to be one that all of them see. Processes are
+started and watched by torch's elastic agent, the engine of torchrun. Exit status: that of the
+process that failed first, so 2 for unusable input and 3 for a non-finite loss; 130 after Ctrl-C.
+"""
+
+import argparse
+import dataclasses
+import logging
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+LAST_LINES = 20
+# Exit status of a process that lost another one.
+LOST = 4
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line; returns the exit status.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; default: those of the process.
+    """
+    parser, arguments = _parse(argv)
+    import torch
+
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    nproc = arguments.nproc or max(num_gpus, 1)
+    if num_gpus and nproc > num_gpus and arguments.backend != "gloo":
+        parser.error(f"--nproc {nproc}: {num_gpus} GPUs here; start fewer, or add --backend gloo")
+    command = ["-P", "-m", "user_dgl", *arguments.command]
+    if arguments.backend:
+        command.append(f"distributed.backend={arguments.backend}")
+    cores = len(os.sched_getaffinity(0))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        return _launch(arguments, nproc, command, Path(folder))
+
+
+def _parse(argv) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], usage="%(prog)s [options] -- COMMAND ..."
+    )
+    parser.add_argument("--nproc", type=_positive, help="processes here; default: one a GPU, or 1")
+    parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
+    parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
+    parser.add_argument("--master-addr", help="address of machine 0")
+    parser.add_argument("--master-port", type=_positive, default=29400, help="default: 29400")
+    parser.add_argument("--backend", choices=("gloo", "nccl"), help="default: as the config says")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="of user-dgl, after --")
+    arguments = parser.parse_args(argv)
+    if arguments.nnodes > 1 and not arguments.master_addr:
+        parser.error("--nnodes needs --master-addr, the address of machine 0")
+    if not 0 <= arguments.node_rank < arguments.nnodes:
+        parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
+    return parser, arguments
+
+
+def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    # What went wrong is told by the process that it happened to; the agent would tell it again.
+    for name in ("torch.distributed.elastic", "torch.distributed.launcher"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    config = LaunchConfig(
+        min_nodes=arguments.nnodes,
+        max_nodes=arguments.nnodes,
+        nproc_per_node=nproc,
+        max_restarts=0,
+        monitor_interval=0.1,
+        start_method="spawn",
+        **_rendezvous(arguments, folder),
+        **_logs(LaunchConfig, nproc, folder),
+    )
+    try:
+        elastic_launch(config, sys.executable)(*command)
+    except ChildFailedError as error:
+        return _failed(_first(error.failures))
+    except (KeyboardInterrupt, SignalException):
+        print("launch: interrupted; train.resume=true goes on from the last checkpoint",
+              file=sys.stderr)  # fmt: skip
+        return 130
+    return 0
+
+
+def _rendezvous(arguments, folder: Path) -> dict:
+    """How the agents meet, and through it their processes."""
+    if arguments.nnodes == 1:
+        # A file, and sockets on the loopback interface alone: nothing listens to the outside.
+        os.environ["USER_DGL_STORE"] = str(folder / "store")
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+        return {
+            "run_id": "user-dgl",
+            "rdzv_backend": "c10d",
+            "rdzv_endpoint": str(folder / "rendezvous"),
+            "rdzv_configs": {"store_type": "file"},
+            "local_addr": "127.0.0.1",
+        }
+    os.environ.pop("USER_DGL_STORE", None)
+    return {
+        "run_id": "user-dgl",
+        "rdzv_backend": "static",
+        "rdzv_endpoint": f"{arguments.master_addr}:{arguments.master_port}",
+        "rdzv_configs": {"rank": arguments.node_rank},
+    }
+
+
+def _loopback() -> str:
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in ("lo", "lo0") if name in names), names[0])
+
+
+def _logs(launch_config: type, nproc: int, folder: Path) -> dict:
+    """The first process speaks to the terminal, the others to files of their own."""
+    from torch.distributed.elastic.multiprocessing import Std
+
+    redirects = {rank: Std.ALL for rank in range(1, nproc)} or Std.NONE
+    logs = folder / "logs"
+    logs.mkdir()
+    if "logs_specs" in {field.name for field in dataclasses.fields(launch_config)}:
+        from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+
+        return {"logs_specs": DefaultLogsSpecs(log_dir=str(logs), redirects=redirects)}
+    return {"log_dir": str(logs), "redirects": redirects}
+
+
+def _first(failures: dict):
+    """The failure that the others follow from: a process that lost another one is no cause."""
+    return min(failures.values(), key=lambda failure: (failure.exitcode == LOST, failure.timestamp))
+
+
+def _failed(failure) -> int:
+    """Tell what the process that failed first said, unless it did so itself; its exit status."""
+    log = failure.error_file and Path(failure.error_file).parent / "stderr.log"
+    if log and log.exists():
+        lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+        print("\n".join(lines), file=sys.stderr)
+    code = failure.exitcode
+    if code < 0:
+        name = f"process {failure.local_rank}"
+        print(f"launch: {name} was ended by signal {-code}", file=sys.stderr)
+        return 128 - code
+    return code or 1
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,352 @@
+"""A run by several processes: the first reads, cuts and writes, all of them train.
+
+``tools/launch.py`` starts the processes; each of them calls `train`.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from user_dgl.checkpoint import load_checkpoint
+from user_dgl.config import Config
+from user_dgl.data import AttributedGraph, data_root
+from user_dgl.errors import InputError
+from user_dgl.feature_matrix import ColumnStatistics
+from user_dgl.graph import Graph, index_dtype
+from user_dgl.memory import peak_memory_mb
+from user_dgl.partition import metis_assignment
+from user_dgl.partition_directory import PartitionDirectory
+from user_dgl.perturb import Perturbed
+from user_dgl.pipeline import (
+    Choices,
+    Inputs,
+    finished_result,
+    read_inputs,
+    without_judging,
+    write_outputs,
+)
+from user_dgl.preparation import (
+    Preparation,
+    check_sizes,
+    first_weight,
+    initial_pairs,
+    prepare,
+)
+from user_dgl.ranks import Ranks, joined
+from user_dgl.run_directory import RunDirectory
+from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
+from user_dgl.shards import shards_of
+from user_dgl.smoothing import SmoothedView
+from user_dgl.trainer import Fit, chosen_labels, empty_clusters
+
+
+def launched() -> bool:
+    """Whether a launcher started this process as one of several."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any] | None:
+    """Run the settings together with the other processes.
+
+    Parameters
+    ----------
+    config : Config
+    output_dir : Path
+        Where all ranks can write: each writes its own checkpoints.
+    log : callable
+        Gets each line for people, on the first rank.
+
+    Returns
+    -------
+    dict or None
+        The content of ``result.json`` on the first rank.
+
+    Raises
+    ------
+    InputError, NonFiniteLossError, RankError
+    """
+    with joined(_backend(config), config.distributed.timeout_s) as ranks:
+        return _Run(config, output_dir, log, ranks).train()
+
+
+def _backend(config: Config) -> str:
+    backend = config.distributed.backend
+    if backend == "nccl" and not dist.is_nccl_available():
+        raise InputError("distributed.backend=nccl: this build of torch has none; use gloo")
+    return "gloo" if backend == "auto" else backend
+
+
+class _Run:
+    """One rank's way through a run."""
+
+    def __init__(self, config: Config, output_dir: Path, log, ranks: Ranks):
+        self.config, self.output_dir, self.ranks = config, output_dir, ranks
+        self.log = log if ranks.first else lambda line: None
+        self.started = time.perf_counter()
+        folder = config.distributed.partition
+        self.parts = None if folder is None else PartitionDirectory(Path(folder))
+        # On the first rank.
+        self.inputs: Inputs | None = None
+        self.choices: Choices | None = None
+        self.holdings: list[Holding] | None = None
+        self.finished: dict[str, Any] | None = None
+
+    def train(self) -> dict[str, Any] | None:
+        ranks, run = self.ranks, RunDirectory(self.output_dir)
+        what = "the data, which rank 0 loads"
+        finished, config, checkpoint = ranks.from_first(self._prepare, what)
+        if finished:
+            return self.finished
+        if self.parts is None:
+            holding = ranks.scattered(self.holdings, "its part of the graph, which rank 0 cuts")
+            self.holdings = None
+        else:
+            holding = self.parts.read_holding(ranks.rank, ranks.size)
+        trainer = ShardTrainer(
+            holding,
+            config,
+            ranks,
+            log=self.log,
+            record=run.record,
+            save=lambda state: save_shards(run, state, ranks),
+        )
+        if ranks.first:
+            self.log(self.inputs.summary(trainer.engine, self.output_dir))
+        checkpoints = None
+        if checkpoint is not None:
+            checkpoints = [load_checkpoint(run.path / name) for name in checkpoint]
+        fit = trainer.fit(checkpoints)
+        part = holding.shard.part
+        sizes = {
+            "nodes": part.num_owned,
+            "halo": len(part.halo),
+            "pairs": int(part.owned.sum()),
+            "peak_memory_mb": peak_memory_mb(),
+        }
+        engine, seconds = trainer.engine, trainer.epoch_seconds
+        del trainer, holding
+        everyone = ranks.gathered((fit, sizes), "the results of all ranks")
+        if not ranks.first:
+            return None
+        fits, counts = zip(*everyone, strict=True)
+        self.choices.sections["ranks"] = list(counts)
+        whole = assembled(list(fits), self.inputs.config, engine, seconds)
+        return write_outputs(run, self.inputs, whole, self.choices, self.started, self.log)
+
+    def _prepare(self) -> tuple[bool, Config | None, list[str] | None]:
+        """On the first rank: data, preparation, parts, run directory."""
+        self.config.check_distributed()
+        self.finished = finished_result(self.config, self.output_dir, self.log)
+        if self.finished is not None:
+            return True, None, None
+        size = self.ranks.size
+        if self.parts is None:
+            self.inputs, preparation = _read_and_prepare(self.config, self.log)
+            self.choices = Choices.of(preparation)
+            self.holdings = holdings_of(self.inputs, preparation, size)
+        else:
+            self.parts.check(self.config, size)
+            if self.config.eval.floors:
+                raise InputError(
+                    "eval.floors sees the features of the whole graph, of which only parts are at "
+                    "hand: set it to false, or distributed.partition to null"
+                )
+            self.inputs, self.choices = _from_whole(self.parts.read_whole(), self.config)
+        self.choices = replace(self.choices, world_size=size)
+        resolved = self.inputs.resolved(self.output_dir)
+        _, checkpoint = RunDirectory.open_for_training(self.output_dir, resolved)
+        if checkpoint is not None and "shards" not in checkpoint:
+            raise InputError(
+                f"{self.output_dir}: the checkpoint there is of a single process: go on with it "
+                "without the launcher"
+            )
+        return False, self.inputs.config, None if checkpoint is None else checkpoint["shards"]
+
+
+def _read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
+    inputs = read_inputs(config, log)
+    graph, feat = inputs.noisy.graph, inputs.feat
+    check_sizes(graph, feat, inputs.config)
+    return inputs, prepare(graph, feat, inputs.config, log)
+
+
+def write_partition(
+    config: Config, num_parts: int, out: Path, log: Callable[[str], None]
+) -> list[dict[str, int]]:
+    """Cut the graph of some settings and write what each rank of a run needs.
+
+    Parameters
+    ----------
+    config : Config
+    num_parts : int
+    out : Path
+        Folder, empty or absent.
+    log : callable
+        Gets each line for people.
+
+    Returns
+    -------
+    list of dict
+        Nodes, halo and pairs of each part.
+
+    Raises
+    ------
+    InputError
+    """
+    config.check_distributed()
+    directory = PartitionDirectory(out)
+    directory.check_free()
+    inputs, preparation = _read_and_prepare(config, log)
+    holdings = holdings_of(inputs, preparation, num_parts)
+    whole = _to_whole(inputs, Choices.of(preparation))
+    root = str(data_root(config.data).resolve())
+    resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
+    directory.write(resolved, holdings, whole)
+    parts = [holding.shard.part for holding in holdings]
+    return [
+        {"nodes": part.num_owned, "halo": len(part.halo), "pairs": int(part.owned.sum())}
+        for part in parts
+    ]
+
+
+def _to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
+    """What the first rank reports with, as tensors and plain types."""
+    data, noisy = inputs.data, inputs.noisy
+    return {
+        "num_nodes": data.num_nodes,
+        "clean": [data.graph.src, data.graph.dst],
+        "noisy": [noisy.graph.src, noisy.graph.dst],
+        "added": noisy.added,
+        "counts": [noisy.num_added, noisy.num_removed],
+        "labels": None if data.labels is None else torch.from_numpy(data.labels),
+        "node_ids": None if data.node_ids is None else list(data.node_ids),
+        "notes": [list(data.notes), list(noisy.notes)],
+        "num_features": inputs.num_features,
+        "warnings": inputs.warnings,
+        "has_features": data.feat is not None,
+        "choices": [choices.sections, choices.stages, choices.estimated_share],
+    }
+
+
+def _from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]:
+    clean, noisy = (Graph(whole["num_nodes"], *whole[name]) for name in ("clean", "noisy"))
+    labels, ids = whole["labels"], whole["node_ids"]
+    data_notes, noise_notes = (tuple(notes) for notes in whole["notes"])
+    data = AttributedGraph(
+        clean,
+        None,
+        None if labels is None else labels.numpy(),
+        None if ids is None else tuple(ids),
+        data_notes,
+    )
+    perturbed = Perturbed(noisy, whole["added"], *whole["counts"], noise_notes)
+    if not whole["has_features"]:
+        config = without_judging(config)
+    inputs = Inputs(config, data, perturbed, None, None, whole["num_features"], whole["warnings"])
+    return inputs, Choices(*whole["choices"])
+
+
+def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[Holding]:
+    """What each rank gets to hold.
+
+    Raises
+    ------
+    InputError
+        More ranks than nodes.
+    """
+    config, graph, feat = inputs.config, inputs.noisy.graph, inputs.feat
+    if num_ranks > graph.num_nodes:
+        raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
+    rng = np.random.default_rng([config.seed, 0, 0])
+    pairs, observed = initial_pairs(graph, config.structure, preparation.static_candidates, rng)
+    weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
+    assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
+    columns, view = ColumnStatistics.of(feat), preparation.view
+    holdings = []
+    for shard in shards_of(pairs, assignment, num_ranks):
+        own = shard.part.nodes[: shard.part.num_owned]
+        holdings.append(
+            Holding(
+                shard,
+                graph.num_nodes,
+                pairs.num_edges,
+                graph.num_edges,
+                feat[own.numpy()],
+                columns,
+                observed[shard.part.pairs],
+                weight[shard.part.pairs],
+                None if view is None else _rows_of(view, own),
+            )
+        )
+    return holdings
+
+
+def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
+    """The assignment with a node for every rank: METIS may leave a part of a tiny graph empty."""
+    assignment = assignment.copy()
+    for rank in range(num_ranks):
+        if not (assignment == rank).any():
+            largest = np.bincount(assignment, minlength=num_ranks).argmax()
+            assignment[np.flatnonzero(assignment == largest)[-1]] = rank
+    return assignment
+
+
+def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
+    return replace(view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()])
+
+
+def assembled(fits: list[ShardFit], config: Config, engine: str, epoch_seconds: list[float]) -> Fit:
+    """The fit of the whole graph, in the order of its nodes and pairs."""
+    nodes = np.concatenate([fit.nodes for fit in fits])
+    pairs = np.concatenate([fit.pairs for fit in fits])
+
+    def in_order(places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
+        joined_parts = np.concatenate(parts)
+        ordered = np.empty_like(joined_parts)
+        ordered[places] = joined_parts
+        return ordered
+
+    clusters = in_order(nodes, [fit.clusters for fit in fits])
+    embedding = in_order(nodes, [fit.embedding for fit in fits])
+    probs = in_order(nodes, [fit.probs for fit in fits])
+    assignments, labels_from = {"head": clusters}, "head"
+    if fits[0].kmeans is not None:
+        assignments["kmeans"] = in_order(nodes, [fit.kmeans for fit in fits])
+        labels_from = chosen_labels(config, assignments, embedding)
+    ends = in_order(pairs, [fit.ends.T for fit in fits])
+    width = index_dtype(len(nodes), len(pairs))
+    src, dst = torch.from_numpy(ends).to(width).T.contiguous()
+    return Fit(
+        clusters=assignments[labels_from],
+        assignments=assignments,
+        labels_from=labels_from,
+        probs=probs,
+        embedding=embedding,
+        graph=Graph(len(nodes), src, dst),
+        weight=in_order(pairs, [fit.weight for fit in fits]),
+        observed=in_order(pairs, [fit.observed for fit in fits]),
+        loss=fits[0].loss,
+        restart_losses=[fits[0].loss["total"]],
+        engine=engine,
+        epoch_seconds=epoch_seconds,
+        warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
+    )
+
+
+def save_shards(run: RunDirectory, state: dict[str, Any], ranks: Ranks) -> None:
+    """A checkpoint of all ranks: valid once the first names the files of all."""
+    epoch = state["progress"]["epoch"]
+    names = [f"checkpoint-{epoch}-{rank}.pt" for rank in range(ranks.size)]
+    run.save_shard(names[ranks.rank], state)
+    ranks.wait("the checkpoints of all ranks")
+    if ranks.first:
+        run.save_checkpoint({"progress": state["progress"], "shards": names})
+        run.remove_shards_but(names)
+    ranks.wait("the checkpoint's list, which rank 0 writes")

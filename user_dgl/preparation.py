@@ -1,0 +1,145 @@
+"""What precedes training and sees the whole graph: critic, view, candidates, first weights."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from threadpoolctl import threadpool_limits
+
+from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
+from user_dgl.config import Config, StructureConfig
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+from user_dgl.ops import resolve_engine
+from user_dgl.priors import Prior, prior_of
+from user_dgl.smoothing import SmoothedView, smoothed_view
+
+# Multiply-adds of a product with the features and the graph.
+_SINGLE_THREAD_BELOW = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Results of the stages before training.
+
+    Attributes
+    ----------
+    prior : Prior
+    view : SmoothedView or None
+        With encoder ``smooth``.
+    static_candidates : list of Pairs
+        Those that stay throughout: neighbours by features.
+    stages : list of dict
+        Name and seconds of each stage, as ``result.json`` has them.
+    """
+
+    prior: Prior
+    view: SmoothedView | None
+    static_candidates: list[Pairs]
+    stages: list[dict[str, Any]]
+
+
+def prepare(
+    graph: Graph, feat: sp.csr_matrix, config: Config, log: Callable[[str], None]
+) -> Preparation:
+    """Run the stages before training, on the CPU, where the data are.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph.
+    feat : scipy CSR (N, F)
+    config : Config
+    log : callable
+        Gets each line for people.
+    """
+    structure, model, stages = config.structure, config.model, []
+    engine = resolve_engine(structure.engine)
+    with threads_for(graph, feat, config):
+        started = time.perf_counter()
+        prior = prior_of(structure, graph, feat, config.seed, engine)
+        criticism = prior.criticism
+        if criticism is not None and criticism.noise_share is not None:
+            stages.append(_stage("critic", started))
+            log(
+                f"Critic: {100 * criticism.noise_share:.1f} % of the edges look like random "
+                f"pairs; weights to the power {criticism.power:g}"
+            )
+        view = None
+        if model.encoder == "smooth":
+            started = time.perf_counter()
+            view = smoothed_view(
+                graph, prior.weight, feat, model.smooth, model.num_clusters, config.seed, engine
+            )
+            stages.append(_stage("view", started))
+            log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
+    static = []
+    if structure.learnable and structure.candidates.feature_knn:
+        static = [feature_knn(feat, structure.candidates.feature_knn)]
+    return Preparation(prior, view, static, stages)
+
+
+def _stage(name: str, started: float) -> dict[str, Any]:
+    return {"name": name, "epochs": 0, "seconds": time.perf_counter() - started}
+
+
+def initial_pairs(
+    graph: Graph, structure: StructureConfig, static: list[Pairs], rng: np.random.Generator
+) -> tuple[Graph, torch.Tensor]:
+    """Pairs of A' that training starts with, and which of them are observed edges."""
+    drawn = list(static)
+    if structure.learnable:
+        drawn += draw_candidates(structure.candidates, graph, rng)
+    return merge_candidates(graph, drawn)
+
+
+def first_weight(
+    num_pairs: int, observed: torch.Tensor, prior: Prior, structure: StructureConfig
+) -> torch.Tensor:
+    """First weight of each pair (P,): an edge's by the prior, a candidate's by the settings."""
+    weight = torch.full((num_pairs,), structure.candidates.initial_weight)
+    weight[observed] = prior.weight
+    return weight
+
+
+@contextmanager
+def threads_for(graph: Graph, feat: sp.csr_matrix, config: Config) -> Iterator[None]:
+    """One thread while training a small graph, as many as torch has for a larger one.
+
+    Small products gain little from a second thread and lose much where cores are shared; and a
+    small graph then gives the same result whatever the number of cores.
+    """
+    entries = feat.nnz + 2 * graph.num_edges
+    model = config.model
+    widths = (64,) if model.encoder == "smooth" else model.hidden_feats
+    small = entries * max(widths) < _SINGLE_THREAD_BELOW
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if small else threads)
+    try:
+        with threadpool_limits(1 if small else None):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> None:
+    """Refuse sizes and settings that do not go together.
+
+    Raises
+    ------
+    InputError
+    """
+    clusters = config.model.num_clusters
+    if clusters is None:
+        raise InputError("model.num_clusters is not set: say how many clusters to find")
+    if clusters > graph.num_nodes:
+        raise InputError(f"{clusters} clusters asked for, {graph.num_nodes} nodes given")
+    if feat is None:
+        raise InputError("the data have no node features, which the encoder needs")
+    if feat.shape[1] == 0:
+        raise InputError("the node features have no columns")

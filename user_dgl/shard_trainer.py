@@ -1,0 +1,429 @@
+"""Training of USER by several processes, each of which holds a part of the graph.
+
+The training is that of `user_dgl.trainer.Trainer`, to rounding. Each rank computes the rows of its
+own nodes: products with S take the rows of the halo from the ranks that own them, and gradients go
+back the same way; statistics of BatchNorm and the sums that the loss is a function of are summed
+over all ranks; the gradients of the network too, so that every rank makes the same step. Weights of
+A' and their moments of Adam exist once, on the rank that owns the pair.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from user_dgl.config import Config
+from user_dgl.dropout import draw_by
+from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
+from user_dgl.errors import InputError
+from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
+from user_dgl.losses import Scope, USERLoss
+from user_dgl.memory import plan_memory
+from user_dgl.model import USER, State
+from user_dgl.ops import column_dot, edge_dot, neighbor_sum, resolve_engine, weighted_degree
+from user_dgl.ranks import Exchange, Ranks
+from user_dgl.shards import Lists, Shard
+from user_dgl.smoothing import SmoothedView
+from user_dgl.structure import LearnedAdjacency
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """All that a rank needs of data and preparation.
+
+    Attributes
+    ----------
+    shard : Shard
+    num_nodes, num_pairs, num_observed : int
+        Of the whole graph.
+    feat : scipy CSR (n, F)
+        Of its own nodes.
+    columns : ColumnStatistics
+        Of all nodes.
+    observed : bool Tensor (p,)
+        Which pairs of the part are observed edges.
+    first_weight : Tensor (p,)
+    view : SmoothedView or None
+        With the points and clusters of its own nodes.
+    """
+
+    shard: Shard
+    num_nodes: int
+    num_pairs: int
+    num_observed: int
+    feat: sp.csr_matrix
+    columns: ColumnStatistics
+    observed: torch.Tensor
+    first_weight: torch.Tensor
+    view: SmoothedView | None
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFit:
+    """What a rank knows in the end, of its own nodes and pairs.
+
+    Attributes
+    ----------
+    nodes : int64 (n,)
+    clusters : int64 (n,)
+    probs : (n, K)
+    embedding : (n, d)
+    pairs : int64 (p,)
+        Positions in the whole graph of the pairs that it owns.
+    ends : int64 (2, p)
+    weight : (p,)
+    observed : bool (p,)
+    loss : dict of str to float
+        Of the whole graph.
+    kmeans : int64 (n,) or None
+        Clusters that the encoder ``smooth`` started from.
+    """
+
+    nodes: np.ndarray
+    clusters: np.ndarray
+    probs: np.ndarray
+    embedding: np.ndarray
+    pairs: np.ndarray
+    ends: np.ndarray
+    weight: np.ndarray
+    observed: np.ndarray
+    loss: dict[str, float]
+    kmeans: np.ndarray | None
+
+
+class ShardPropagation:
+    """Stands for a `user_dgl.propagation.Propagation` where each rank has rows of its own.
+
+    Parameters
+    ----------
+    graph : Graph
+        Pairs of the part.
+    weight : Tensor (p,)
+    nodes : Exchange
+    num_own : int
+    num_nodes : int
+        Of the whole graph.
+    engine : str
+    """
+
+    def __init__(self, graph, weight, nodes: Exchange, num_own: int, num_nodes: int, engine: str):
+        self._graph, self._nodes, self._num_own = graph, nodes, num_own
+        self._num_nodes, self._engine = num_nodes, engine
+        # All pairs of the own nodes are at hand; the degree of the halo is its owner's to know.
+        degree = 1 + weighted_degree(graph, weight, engine)[:num_own]
+        scale = nodes.extend(degree.rsqrt()[:, None], "the degrees of the halo")
+        self._off_diagonal = weight * edge_dot(graph, scale, engine)
+        self._diagonal = scale[:, 0].square()
+        self._products = 0
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Own rows of S x, (n, d), of own rows x (n, d)."""
+        self._products += 1
+        x = self._nodes.extend(x, f"the halo of product {self._products}")
+        weights = self._off_diagonal, self._diagonal
+        return neighbor_sum(
+            self._graph, weights[0], x, self._engine, weights[1], num_rows=self._num_own
+        )
+
+    def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        """BatchNorm by the statistics of all ranks' rows."""
+        what = f"the statistics of layer {layer + 1}"
+        return _BatchNorm.apply(
+            x, norm.weight, norm.bias, norm.eps, self._num_nodes, self._nodes.ranks, what
+        )
+
+    def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """The rows as they are: a product asks for the others itself."""
+        return hidden
+
+
+class _BatchNorm(torch.autograd.Function):
+    r"""BatchNorm of rows that ranks hold parts of.
+
+    .. math::
+        \hat x = (x - \mu) / \sigma, \quad y = \gamma \hat x + b, \qquad
+        \frac{\partial L}{\partial x} = \frac{\gamma}{\sigma} \Big(g - \frac1N \sum g
+        - \frac{\hat x}{N} \sum g \hat x\Big)
+
+    with sums over the rows of all ranks.
+    """
+
+    @staticmethod
+    def forward(ctx, x, gamma, bias, eps, num_nodes, ranks, what):
+        variance, own_mean = torch.var_mean(x, 0, correction=0)
+        mean = ranks.summed_(own_mean * len(x), what) / num_nodes
+        square = (variance + (own_mean - mean).square()) * len(x)
+        variance = ranks.summed_(square, what) / num_nodes
+        ctx.save_for_backward(x, gamma, mean, (variance + eps).rsqrt())
+        ctx.num_nodes, ctx.ranks, ctx.what = num_nodes, ranks, what
+        return nn.functional.batch_norm(x, mean, variance, gamma, bias, False, 0.0, eps)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        x, gamma, mean, inverse = ctx.saved_tensors
+        own = torch.stack([grad.sum(0), column_dot(grad, x)])
+        own[1] = (own[1] - mean * own[0]) * inverse
+        total = ctx.ranks.summed_(own.clone(), f"the gradient of {ctx.what}") / ctx.num_nodes
+        scale = gamma * inverse
+        slope = -scale * inverse * total[1]
+        grad_x = torch.addcmul(-scale * total[0] - slope * mean, x, slope)
+        grad_x.addcmul_(grad, scale)
+        return grad_x, own[1], own[0], None, None, None, None
+
+
+class ShardTrainer(EpochLoop):
+    """Trains USER together with the other ranks.
+
+    Parameters
+    ----------
+    holding : Holding
+    config : Config
+    ranks : Ranks
+    log, record, save : callable
+        As in `EpochLoop`; ``log`` and ``record`` are called on the first rank alone.
+    """
+
+    def __init__(
+        self,
+        holding: Holding,
+        config: Config,
+        ranks: Ranks,
+        *,
+        log: Callable[[str], None] = lambda line: None,
+        record: Callable[[dict[str, Any]], None] = lambda row: None,
+        save: Callable[[dict[str, Any]], None] = lambda state: None,
+    ):
+        silent: Callable[[Any], None] = lambda _: None  # noqa: E731
+        first = ranks.first
+        super().__init__(config, log if first else silent, record if first else silent, save)
+        self._shows_progress = first
+        self.holding, self.ranks = holding, ranks
+        self.engine = resolve_engine(config.structure.engine)
+        dtype = getattr(torch, config.train.precision)
+        shard, part = holding.shard, holding.shard.part
+        self.features = FeatureMatrix(holding.feat, dtype=dtype, columns=holding.columns)
+        self._graph = part.graph()
+        self._nodes, self._pairs = (self._exchange(lists) for lists in (shard.nodes, shard.pairs))
+        self._owned = part.owned.to(dtype)
+        self._own_nodes = part.nodes[: part.num_owned]
+        self._first_weight = holding.first_weight.to(dtype)
+        self.loss = USERLoss(
+            config.loss,
+            self._graph,
+            self.features,
+            self.engine,
+            whole=(holding.num_nodes, holding.num_observed),
+        )
+        self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
+        self._keeps_freed = plan_memory(config, len(part.pairs), holding.feat, here).keeps_freed
+
+    def _exchange(self, lists: Lists) -> Exchange:
+        return Exchange(self.ranks, lists.sent, lists.sent_counts, lists.received_counts)
+
+    @property
+    def epoch_seconds(self) -> list[float]:
+        """Of each epoch, those before a resume included."""
+        return list(self._progress.epoch_seconds)
+
+    def fit(self, checkpoints: list[dict[str, Any]] | None = None) -> ShardFit:
+        """Train, or go on from the checkpoints of all ranks of an earlier run, of any number."""
+        with torch.random.fork_rng(devices=[]), denormals_flushed():
+            self._build()
+            if checkpoints is not None:
+                self._restore(checkpoints)
+            else:
+                self._checkpoint()
+            self._run_epochs()
+            return self._result()
+
+    def _build(self) -> None:
+        # The same first network on every rank.
+        sequence = np.random.SeedSequence([self.config.seed, 0])
+        torch.manual_seed(int(sequence.generate_state(1)[0]))
+        holding, config = self.holding, self.config
+        structure = LearnedAdjacency(
+            self._graph,
+            holding.observed,
+            self._first_weight[holding.shard.part.owned][None],
+            self._learns_structure,
+        )
+        self.model = USER(
+            structure, self.features.shape[1], config.model, self.engine, view=holding.view
+        ).to(self._first_weight.dtype)
+        draw_by(self.model, config.seed, 0, self._own_nodes)
+        self._network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
+        self._make_optimizer(self.model, structure.theta if self._learns_structure else None)
+
+    def _forward(self) -> State:
+        """The state of the own nodes; memberships of the halo too."""
+        holding, part = self.holding, self.holding.shard.part
+        own_weight = self.model.structure()[0]
+        weight = self._pairs.extend(own_weight, "the weights of cut pairs")
+        weight = weight.index_select(0, holding.shard.pair_place)
+        propagation = ShardPropagation(
+            self._graph, weight, self._nodes, part.num_owned, holding.num_nodes, self.engine
+        )
+        hidden, logits, dropped = self.model.forward_part(self.features, propagation)
+        assignment = self._nodes.extend(torch.softmax(dropped, 1), "the memberships of the halo")
+        return State(
+            graph=self._graph,
+            # Each pair counts on the rank that owns it.
+            weights=(weight * self._owned,),
+            observed=holding.observed & part.owned,
+            learnable=self._learns_structure,
+            hidden=(hidden,),
+            propagations=(propagation,),
+            logits=logits[:, None],
+            clusters=logits.argmax(1, keepdim=True),
+            assignment=assignment[:, None],
+        )
+
+    def _terms(self, state: State) -> dict[str, torch.Tensor]:
+        """Weighted terms (1,) of the loss of the whole graph."""
+        loss, centre = self.config.loss, None
+        if loss.needs_embedding_mean:
+            own, what = state.hidden[0].sum(0), "the mean of the embeddings"
+            centre = self.ranks.sum(own, what) / self.holding.num_nodes
+        scope = Scope(self.features, self._first_weight, state.observed, centre)
+        sums = self.loss.sums(state, scope).double()
+        tensors = sums.tensors()
+        if tensors:
+            joined = torch.cat([tensor.reshape(-1) for tensor in tensors])
+            joined = self.ranks.total(joined, "the sums of the loss")
+            parts = joined.split([tensor.numel() for tensor in tensors])
+            shaped = [p.view_as(t) for p, t in zip(parts, tensors, strict=True)]
+            sums = sums.with_tensors(shaped)
+        if centre is not None and loss.davies_bouldin_form == "soft_features":
+            # Where the whole loss reads it, every rank has all of its gradient.
+            mean = self.ranks.total(own, what).double() / self.holding.num_nodes
+            (index,) = sums.davies_bouldin
+            sums = replace(sums, davies_bouldin=(replace(index, mean=mean),))
+        return self.loss.terms(sums, 1, self.config.model.num_clusters)
+
+    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+        self.model.train()
+        draw_by(self.model, self.config.seed, self._progress.epoch, self._own_nodes)
+        sent = self.ranks.bytes_sent
+        state = self._forward()
+        terms = self._terms(state)
+        in_use = self._clusters_in_use(state.clusters)
+        del state
+        values = self._finite_means(terms)
+        total = sum(term.sum() for term in terms.values())
+        if isinstance(total, torch.Tensor) and total.requires_grad:
+            total.backward()
+            self._sum_gradients()
+            self.optimizer.step()
+            if self.schedule is not None:
+                self.schedule.step(sum(values.values()))
+        self.optimizer.zero_grad(set_to_none=True)
+        values["total"] = sum(values.values())
+        return values, in_use, {"megabytes_sent": (self.ranks.bytes_sent - sent) / 1e6}
+
+    def _sum_gradients(self) -> None:
+        """Gradients of the network, of which every rank has a part."""
+        for parameter in self._network:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        if self._network:
+            joined = torch.cat([parameter.grad.view(-1) for parameter in self._network])
+            self.ranks.summed_(joined, "the gradients of the network")
+            sizes = [parameter.numel() for parameter in self._network]
+            for parameter, part in zip(self._network, joined.split(sizes), strict=True):
+                parameter.grad.copy_(part.view_as(parameter))
+
+    def _clusters_in_use(self, clusters: torch.Tensor) -> int:
+        counts = torch.bincount(clusters[:, 0], minlength=self.config.model.num_clusters)
+        return int((self.ranks.summed_(counts, "the sizes of the clusters") > 0).sum())
+
+    @torch.no_grad()
+    def _result(self) -> ShardFit:
+        self.model.eval()
+        state = self._forward()
+        terms = self._terms(state)
+        epoch = self._progress.epoch
+        means = finite_means(terms, f"after {epoch} epochs the loss is not finite: {{}}")
+        embedding = self.model.embeddings(state)[0]
+        part = self.holding.shard.part
+        n, owned = part.num_owned, part.owned
+        ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
+        return ShardFit(
+            nodes=self._own_nodes.numpy(),
+            clusters=state.clusters[:, 0].numpy(),
+            probs=state.assignment[:n, 0].numpy(),
+            embedding=embedding.numpy(),
+            pairs=part.pairs[owned].numpy(),
+            ends=ends.sort(0).values.numpy(),
+            weight=state.weights[0][owned].numpy(),
+            observed=self.holding.observed[owned].numpy(),
+            kmeans=None if self.holding.view is None else self.holding.view.clusters,
+            loss={"total": sum(means.values()), **means},
+        )
+
+    # -----------------------------------------------------------------------------------------
+
+    def _checkpoint(self) -> None:
+        part, state = self.holding.shard.part, self.optimizer.state_dict()
+        moments: dict[str, torch.Tensor] = {}
+        if self._learns_structure:
+            index = state["param_groups"][1]["params"][0]
+            own = state["state"].pop(index, {})
+            moments = {name: own[name][0] for name in ("exp_avg", "exp_avg_sq") if name in own}
+        network = self.model.state_dict()
+        theta = network.pop("structure.theta")[0]
+        network.pop("structure.observed")
+        self.save(
+            {
+                "progress": vars(self._progress),
+                "pairs": part.pairs[part.owned],
+                "theta": theta,
+                "moments": moments,
+                "network": network,
+                "optimizer": state,
+                "schedule": None if self.schedule is None else self.schedule.state_dict(),
+            }
+        )
+
+    def _restore(self, checkpoints: list[dict[str, Any]]) -> None:
+        """From what all ranks of the earlier run wrote: each takes the pairs that it owns now."""
+        part = self.holding.shard.part
+        try:
+            first = checkpoints[0]
+            self._progress = Progress(**first["progress"])
+            pairs = torch.cat([checkpoint["pairs"] for checkpoint in checkpoints])
+            if len(pairs) != self.holding.num_pairs:
+                raise InputError("the checkpoint is of another graph: it has other pairs")
+            wanted = part.pairs[part.owned]
+
+            def owned_now(name: Callable[[dict[str, Any]], torch.Tensor]) -> torch.Tensor:
+                values = torch.cat([name(checkpoint) for checkpoint in checkpoints])
+                by_position = torch.empty_like(values)
+                by_position[pairs] = values
+                return by_position[wanted]
+
+            network = first["network"] | {
+                "structure.theta": owned_now(lambda state: state["theta"])[None],
+                "structure.observed": self.model.structure.observed,
+            }
+            self.model.load_state_dict(network)
+            optimizer, states = first["optimizer"], dict(first["optimizer"]["state"])
+            if first["moments"]:
+                step = next(iter(states.values()))["step"]
+                states[optimizer["param_groups"][1]["params"][0]] = {"step": step.clone()} | {
+                    name: owned_now(lambda state, name=name: state["moments"][name])[None]
+                    for name in first["moments"]
+                }
+            self.optimizer.load_state_dict({**optimizer, "state": states})
+            if self.schedule is not None:
+                self.schedule.load_state_dict(first["schedule"])
+        except (KeyError, TypeError, StopIteration) as error:
+            raise InputError(
+                f"the checkpoint is not one of a distributed run of this version ({error})"
+            ) from None

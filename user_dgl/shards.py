@@ -1,0 +1,108 @@
+"""What each process of a distributed run holds of a graph: a part of it, and what it exchanges."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from user_dgl.graph import Graph
+from user_dgl.partition import Part, parts_of
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Which rows of its own a rank sends, and how many it sends to and gets from each rank.
+
+    Attributes
+    ----------
+    sent : int64 Tensor
+        Places of own rows, those for rank 0 first.
+    sent_counts, received_counts : tuple of int
+    """
+
+    sent: torch.Tensor
+    sent_counts: tuple[int, ...]
+    received_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The part of a rank.
+
+    Attributes
+    ----------
+    part : Part
+    nodes : Lists
+        Rows of nodes: own ones, and those of the halo as the part has them.
+    pairs : Lists
+        The same for pairs: own ones in the order of the part, then those of others by rank.
+    pair_place : int64 Tensor (p,)
+        Place of each pair of the part in that order.
+    """
+
+    part: Part
+    nodes: Lists
+    pairs: Lists
+    pair_place: torch.Tensor
+
+
+def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shard]:
+    """One shard for each rank, for an assignment (N,) of nodes to 0..num_ranks-1.
+
+    Parameters
+    ----------
+    graph : Graph
+        Pairs of A'.
+    assignment : int64 ndarray (N,)
+    num_ranks : int
+
+    Raises
+    ------
+    ValueError
+        A rank without nodes.
+    """
+    parts = parts_of(graph, assignment, num_ranks)
+    if len(parts) < num_ranks:
+        raise ValueError(f"nodes for {len(parts)} of {num_ranks} ranks")
+    own_nodes = [part.nodes[: part.num_owned].numpy() for part in parts]
+    # Positions in the whole graph of the pairs that each rank owns, in the order of its part.
+    own_pairs = [part.pairs[part.owned].numpy() for part in parts]
+    node_lists = _lists(
+        own_nodes, [(part.halo.numpy(), assignment[part.halo.numpy()]) for part in parts]
+    )
+    src = graph.src.numpy()
+    foreign, places = [], []
+    for part in parts:
+        mine = part.owned.numpy()
+        others = np.flatnonzero(~mine)
+        pairs = part.pairs.numpy()[others]
+        owner = assignment[src[pairs]]
+        order = np.lexsort((pairs, owner))
+        place = np.empty(len(mine), dtype=np.int64)
+        place[mine] = np.arange(mine.sum())
+        place[others[order]] = mine.sum() + np.arange(len(others))
+        foreign.append((pairs[order], owner[order]))
+        places.append(torch.from_numpy(place))
+    pair_lists = _lists(own_pairs, foreign)
+    return [Shard(*of_rank) for of_rank in zip(parts, node_lists, pair_lists, places, strict=True)]
+
+
+def _lists(own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]) -> list[Lists]:
+    """Lists of each rank, of the ids that it owns and of those that it wants with their owners."""
+    num_ranks = len(own)
+    counts = np.array([np.bincount(owner, minlength=num_ranks) for _, owner in wanted])
+    place = [np.argsort(ids, kind="stable") for ids in own]
+    lists = []
+    for rank in range(num_ranks):
+        ascending = own[rank][place[rank]]
+        sent = [
+            place[rank][np.searchsorted(ascending, ids[owner == rank])] for ids, owner in wanted
+        ]
+        lists.append(
+            Lists(
+                torch.from_numpy(np.concatenate(sent)),
+                tuple(counts[:, rank].tolist()),
+                tuple(counts[rank].tolist()),
+            )
+        )
+    return lists
