@@ -42,6 +42,16 @@ def test_draws_are_independent(other):
     assert abs(correlation) < 4 / a.numel() ** 0.5
 
 
+def test_masks_of_two_keys_are_no_permutations_of_each_other():
+    """As they would be with one round, for nodes that the keys' difference maps to each other."""
+    a, b = (nn.ModuleList([Dropout(0.3)]).train() for _ in range(2))
+    a[0].key, b[0].key = (5, 77), (5 ^ 1024, 1234567)
+    x, nodes = torch.ones(4096, 20, dtype=torch.float64), torch.arange(4096) ^ 1024
+    kept = (a[0](x) != 0).double(), (b[0](x)[nodes] != 0).double()
+    correlation = np.corrcoef(kept[0].view(-1), kept[1].view(-1))[0, 1]
+    assert abs(correlation) < 4 / kept[0].numel() ** 0.5
+
+
 def test_rows_and_columns_are_independent():
     kept = _kept(shape=(20_000, 16)).double().numpy()
     columns = np.corrcoef(kept.T) - np.eye(16)

@@ -86,21 +86,51 @@ def test_a_fault_ends_all_with_its_status_and_one_message(tmp_path, override, st
     assert "Traceback" not in done.stderr
 
 
-def test_a_killed_process_ends_all_and_the_run_resumes(alone, tmp_path):
-    run_dir = tmp_path / "run"
-    longer = ("train.epochs=100000", "distributed.timeout_s=20")
+def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path):
+    """To the same result as without the fault; and nothing listens beyond this machine."""
+    run_dir, longer = tmp_path / "run", ("train.epochs=400", "distributed.timeout_s=20")
     process = subprocess.Popen(
         _command(2, run_dir, *longer), cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
     try:
         _until(lambda: (run_dir / "metrics.jsonl").exists())
-        os.kill(_rank(process.pid, 1), signal.SIGKILL)
+        ranks = [_rank(process.pid, rank) for rank in range(2)]
+        listening = _listening([process.pid, *ranks])
+        assert listening
+        assert all(address in LOOPBACK for address in listening), listening
+        os.kill(ranks[1], signal.SIGKILL)
         _, errors = process.communicate(timeout=40)
     finally:
         process.kill()
     assert process.returncode == 128 + signal.SIGKILL
     assert "signal 9" in errors
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
     assert not (run_dir / "result.json").exists()
+    reached = len((run_dir / "metrics.jsonl").read_text().splitlines())
+    assert reached < 400
+    done = _run(2, run_dir, *longer, "train.resume=true")
+    assert done.returncode == 0, done.stderr
+    whole = _run(2, tmp_path / "whole", *longer)
+    assert whole.returncode == 0, whole.stderr
+    found, expected = _outcome(run_dir), _outcome(tmp_path / "whole")
+    assert found[:2] == expected[:2]
+    assert np.array_equal(found[2], expected[2])
+
+
+def test_a_fault_of_the_second_process_alone(tmp_path):
+    """It is told, with its status, and what was there is still there."""
+    parts, run_dir = tmp_path / "parts", tmp_path / "run"
+    assert _run(2, run_dir).returncode == 0
+    before = sorted(file.name for file in run_dir.iterdir())
+    settings = [CONFIG, *SMALL, "eval.floors=false"]
+    cut = [sys.executable, "-m", "user_dgl", "partition", *settings]
+    subprocess.run([*cut, "--parts", "2", "--out", str(parts)], cwd=ROOT, check=True)
+    (parts / "rank-1-of-2.pt").unlink()
+    more = ("eval.floors=false", f"distributed.partition={parts}", "overwrite=true")
+    done = _run(2, run_dir, *more)
+    assert done.returncode == 2
+    assert done.stderr.count("rank-1-of-2.pt: no checkpoint there") == 1
+    assert sorted(file.name for file in run_dir.iterdir()) == before
 
 
 def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_path):
@@ -178,6 +208,29 @@ def test_options_that_do_not_fit(options, message):
     assert message in done.stderr
 
 
+# Of /proc/net/tcp and tcp6.
+LOOPBACK = (
+    "0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F",
+)  # fmt: skip
+
+
+def _listening(pids):
+    """Addresses that processes listen at."""
+    inodes = set()
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(link) if link.is_symlink() else ""
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.append(fields[1].partition(":")[0])
+    return found
+
+
 def _until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
@@ -198,3 +251,12 @@ def _rank(launcher, rank):
                 return int(folder.name)
         time.sleep(0.1)
     raise AssertionError(f"no process of rank {rank}")
+
+
+def test_other_commands_run_as_one_process():
+    done = subprocess.run(
+        [sys.executable, LAUNCH, "--nproc", "2", "--", "config", CONFIG],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "config runs as one process" in done.stderr

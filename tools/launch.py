@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run a ``user-dgl`` command as several processes, on one machine or several.
+"""Run ``user-dgl train`` as several processes, on one machine or several.
 
 ``python tools/launch.py --nproc 2 -- train CONFIG [section.key=value ...]``
 
@@ -31,39 +31,33 @@ def main(argv: list[str] | None = None) -> int:
     argv : list of str, optional
         Arguments; default: those of the process.
     """
-    parser, arguments = _parse(argv)
-    import torch
-
-    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    nproc = arguments.nproc or max(num_gpus, 1)
-    if num_gpus and nproc > num_gpus and arguments.backend != "gloo":
-        parser.error(f"--nproc {nproc}: {num_gpus} GPUs here; start fewer, or add --backend gloo")
+    arguments = _parse(argv)
+    nproc = arguments.nproc
     command = ["-P", "-m", "user_dgl", *arguments.command]
-    if arguments.backend:
-        command.append(f"distributed.backend={arguments.backend}")
     cores = len(os.sched_getaffinity(0))
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
         return _launch(arguments, nproc, command, Path(folder))
 
 
-def _parse(argv) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+def _parse(argv) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], usage="%(prog)s [options] -- COMMAND ..."
     )
-    parser.add_argument("--nproc", type=_positive, help="processes here; default: one a GPU, or 1")
+    parser.add_argument("--nproc", type=_positive, default=1, help="processes here; default: 1")
     parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
     parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
     parser.add_argument("--master-addr", help="address of machine 0")
     parser.add_argument("--master-port", type=_positive, default=29400, help="default: 29400")
-    parser.add_argument("--backend", choices=("gloo", "nccl"), help="default: as the config says")
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="of user-dgl, after --")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="train ..., after --")
     arguments = parser.parse_args(argv)
+    if arguments.command[0] != "train":
+        parser.error(f"{arguments.command[0]} runs as one process: user-dgl {arguments.command[0]}")
     if arguments.nnodes > 1 and not arguments.master_addr:
         parser.error("--nnodes needs --master-addr, the address of machine 0")
     if not 0 <= arguments.node_rank < arguments.nnodes:
         parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
-    return parser, arguments
+    return arguments
 
 
 def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
@@ -87,7 +81,7 @@ def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        return _failed(_first(error.failures))
+        return _failed(_first(error.failures), folder / "logs")
     except (KeyboardInterrupt, SignalException):
         print("launch: interrupted; train.resume=true goes on from the last checkpoint",
               file=sys.stderr)  # fmt: skip
@@ -100,7 +94,8 @@ def _rendezvous(arguments, folder: Path) -> dict:
     if arguments.nnodes == 1:
         # A file, and sockets on the loopback interface alone: nothing listens to the outside.
         os.environ["USER_DGL_STORE"] = str(folder / "store")
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+        os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
+        os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
         return {
             "run_id": "user-dgl",
             "rdzv_backend": "c10d",
@@ -141,10 +136,9 @@ def _first(failures: dict):
     return min(failures.values(), key=lambda failure: (failure.exitcode == LOST, failure.timestamp))
 
 
-def _failed(failure) -> int:
+def _failed(failure, logs: Path) -> int:
     """Tell what the process that failed first said, unless it did so itself; its exit status."""
-    log = failure.error_file and Path(failure.error_file).parent / "stderr.log"
-    if log and log.exists():
+    for log in logs.rglob(f"{failure.local_rank}/stderr.log") if failure.local_rank else ():
         lines = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
         print("\n".join(lines), file=sys.stderr)
     code = failure.exitcode

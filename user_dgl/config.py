@@ -346,11 +346,7 @@ class EvalConfig(Section):
 class DistributedConfig(Section):
     """``distributed``: several processes, as ``tools/launch.py`` starts them."""
 
-    backend: str = key(
-        "auto",
-        "auto: nccl where each process has a GPU, else gloo",
-        choices=("auto", "gloo", "nccl"),
-    )
+    backend: str = key("gloo", "what the processes talk by", choices=("gloo",))
     timeout_s: float = key(
         1800.0, "seconds that a process waits for the others, loading included", above=0.0
     )

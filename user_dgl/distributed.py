@@ -3,6 +3,7 @@
 ``tools/launch.py`` starts the processes; each of them calls `train`.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -12,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 
 from user_dgl.checkpoint import load_checkpoint
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
-from user_dgl.errors import InputError
+from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.memory import peak_memory_mb
+from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory
 from user_dgl.perturb import Perturbed
@@ -44,7 +45,7 @@ from user_dgl.run_directory import RunDirectory
 from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
 from user_dgl.shards import shards_of
 from user_dgl.smoothing import SmoothedView
-from user_dgl.trainer import Fit, chosen_labels, empty_clusters
+from user_dgl.trainer import Fit, chosen_labels, empty_clusters, feature_digest
 
 
 def launched() -> bool:
@@ -72,15 +73,12 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     ------
     InputError, NonFiniteLossError, RankError
     """
-    with joined(_backend(config), config.distributed.timeout_s) as ranks:
-        return _Run(config, output_dir, log, ranks).train()
-
-
-def _backend(config: Config) -> str:
-    backend = config.distributed.backend
-    if backend == "nccl" and not dist.is_nccl_available():
-        raise InputError("distributed.backend=nccl: this build of torch has none; use gloo")
-    return "gloo" if backend == "auto" else backend
+    with joined(config.distributed.backend, config.distributed.timeout_s) as ranks:
+        try:
+            return _Run(config, output_dir, log, ranks).train()
+        except NonFiniteLossError:
+            ranks.leave_to_first()
+            raise
 
 
 class _Run:
@@ -90,8 +88,6 @@ class _Run:
         self.config, self.output_dir, self.ranks = config, output_dir, ranks
         self.log = log if ranks.first else lambda line: None
         self.started = time.perf_counter()
-        folder = config.distributed.partition
-        self.parts = None if folder is None else PartitionDirectory(Path(folder))
         # On the first rank.
         self.inputs: Inputs | None = None
         self.choices: Choices | None = None
@@ -99,16 +95,21 @@ class _Run:
         self.finished: dict[str, Any] | None = None
 
     def train(self) -> dict[str, Any] | None:
-        ranks, run = self.ranks, RunDirectory(self.output_dir)
-        what = "the data, which rank 0 loads"
-        finished, config, checkpoint = ranks.from_first(self._prepare, what)
-        if finished:
+        ranks = self.ranks
+        # What the first rank's command line says, for all: each machine has one of its own.
+        plan = ranks.from_first(self._prepare, "the data, which rank 0 loads")
+        if plan is None:
             return self.finished
-        if self.parts is None:
+        config, output_dir, folder = plan
+        run = RunDirectory(Path(output_dir))
+        if folder is None:
             holding = ranks.scattered(self.holdings, "its part of the graph, which rank 0 cuts")
             self.holdings = None
         else:
-            holding = self.parts.read_holding(ranks.rank, ranks.size)
+            parts = PartitionDirectory(Path(folder))
+            holding = ranks.everyone(
+                lambda: parts.read_holding(ranks.rank, ranks.size), "the parts of all ranks"
+            )
         trainer = ShardTrainer(
             holding,
             config,
@@ -117,11 +118,14 @@ class _Run:
             record=run.record,
             save=lambda state: save_shards(run, state, ranks),
         )
+        # Nothing that was there is touched before all that can be checked is.
+        names = ranks.from_first(lambda: self._open(run), "the run directory")
+        checkpoints = ranks.everyone(
+            lambda: None if names is None else [load_checkpoint(run.path / n) for n in names],
+            "the checkpoints of all ranks",
+        )
         if ranks.first:
             self.log(self.inputs.summary(trainer.engine, self.output_dir))
-        checkpoints = None
-        if checkpoint is not None:
-            checkpoints = [load_checkpoint(run.path / name) for name in checkpoint]
         fit = trainer.fit(checkpoints)
         part = holding.shard.part
         sizes = {
@@ -140,34 +144,49 @@ class _Run:
         whole = assembled(list(fits), self.inputs.config, engine, seconds)
         return write_outputs(run, self.inputs, whole, self.choices, self.started, self.log)
 
-    def _prepare(self) -> tuple[bool, Config | None, list[str] | None]:
-        """On the first rank: data, preparation, parts, run directory."""
+    def _prepare(self) -> tuple[Config, str, str | None] | None:
+        """On the first rank: data, preparation, parts; None where the run is finished."""
         self.config.check_distributed()
+        resolve_engine(self.config.structure.engine)
         self.finished = finished_result(self.config, self.output_dir, self.log)
         if self.finished is not None:
-            return True, None, None
-        size = self.ranks.size
-        if self.parts is None:
+            return None
+        size, folder = self.ranks.size, self.config.distributed.partition
+        if folder is None:
             self.inputs, preparation = _read_and_prepare(self.config, self.log)
             self.choices = Choices.of(preparation)
             self.holdings = holdings_of(self.inputs, preparation, size)
         else:
-            self.parts.check(self.config, size)
+            parts = PartitionDirectory(Path(folder).resolve())
+            parts.check(self.config, size)
             if self.config.eval.floors:
                 raise InputError(
                     "eval.floors sees the features of the whole graph, of which only parts are at "
                     "hand: set it to false, or distributed.partition to null"
                 )
-            self.inputs, self.choices = _from_whole(self.parts.read_whole(), self.config)
+            self.inputs, self.choices = _from_whole(parts.read_whole(), self.config)
         self.choices = replace(self.choices, world_size=size)
+        output_dir = str(self.output_dir.resolve())
+        return self.inputs.config, output_dir, folder and str(parts.path)
+
+    def _open(self, run: RunDirectory) -> list[str] | None:
+        """On the first rank: the run directory, and the files of the checkpoint to go on from."""
+
+        def of_several(checkpoint: dict[str, Any]) -> None:
+            if "shards" not in checkpoint:
+                raise InputError(
+                    f"{self.output_dir}: the checkpoint there is of a single process: go on with "
+                    "it without the launcher"
+                )
+            missing = [n for n in checkpoint["shards"] if not (run.path / n).exists()]
+            if missing:
+                raise InputError(
+                    f"{run.path}: {missing[0]} is missing: the checkpoint is of no use"
+                )
+
         resolved = self.inputs.resolved(self.output_dir)
-        _, checkpoint = RunDirectory.open_for_training(self.output_dir, resolved)
-        if checkpoint is not None and "shards" not in checkpoint:
-            raise InputError(
-                f"{self.output_dir}: the checkpoint there is of a single process: go on with it "
-                "without the launcher"
-            )
-        return False, self.inputs.config, None if checkpoint is None else checkpoint["shards"]
+        _, checkpoint = RunDirectory.open_for_training(run.path, resolved, of_several)
+        return None if checkpoint is None else checkpoint["shards"]
 
 
 def _read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
@@ -269,6 +288,8 @@ def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> lis
     weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
     columns, view = ColumnStatistics.of(feat), preparation.view
+    digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
+    digest.update(feature_digest(feat).encode())
     holdings = []
     for shard in shards_of(pairs, assignment, num_ranks):
         own = shard.part.nodes[: shard.part.num_owned]
@@ -283,6 +304,7 @@ def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> lis
                 observed[shard.part.pairs],
                 weight[shard.part.pairs],
                 None if view is None else _rows_of(view, own),
+                digest.hexdigest(),
             )
         )
     return holdings
@@ -347,6 +369,12 @@ def save_shards(run: RunDirectory, state: dict[str, Any], ranks: Ranks) -> None:
     run.save_shard(names[ranks.rank], state)
     ranks.wait("the checkpoints of all ranks")
     if ranks.first:
+        for name in names:
+            if not (run.path / name).exists():
+                raise InputError(
+                    f"{run.path}: {name} of another rank is not there: output_dir has to be a "
+                    "folder that all machines see"
+                )
         run.save_checkpoint({"progress": state["progress"], "shards": names})
         run.remove_shards_but(names)
     ranks.wait("the checkpoint's list, which rank 0 writes")

@@ -31,7 +31,7 @@ class Dropout(nn.Module):
     def __init__(self, rate: float):
         super().__init__()
         self.rate = rate
-        self.key, self.nodes = 0, None
+        self.key, self.nodes = (0, 0), None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(n, d) -> (n, d); in evaluation x itself."""
@@ -46,7 +46,11 @@ class Dropout(nn.Module):
             nodes = torch.arange(num_rows, device=x.device)
         else:
             nodes = self.nodes[:num_rows]
-        rows = _mixed(_as_int32(nodes ^ (nodes >> 32) * 0x9E3779B1) ^ _signed(self.key))
+        # With a second word of the key between two rounds: with one round, masks of two keys could
+        # be permutations of each other.
+        first, second = self.key
+        rows = _mixed(_as_int32(nodes ^ (nodes >> 32) * 0x9E3779B1) ^ _signed(first))
+        rows = _mixed(rows.add_(_signed(second)))
         columns = _mixed(torch.arange(width, dtype=torch.int32, device=x.device))
         # Of 2^32 values that a hash may have, those from here on are dropped.
         limit = -(2**31) + math.ceil((1 - self.rate) * 2**32) - 1
@@ -70,10 +74,13 @@ def draw_by(model: nn.Module, seed: int, epoch: int, nodes: torch.Tensor | None 
     """
     layers = [module for module in model.modules() if isinstance(module, Dropout)]
     for number, layer in enumerate(layers):
-        key = 0
-        for part in (seed & _MASK, seed >> 32, epoch, number):
-            key = _mixed_int(key ^ part) + 0x9E3779B9 & _MASK
-        layer.key, layer.nodes = key, nodes
+        words = []
+        for start in (0x243F6A88, 0x85A308D3):  # of pi
+            word = start
+            for part in (seed & _MASK, seed >> 32, epoch, number):
+                word = _mixed_int(word ^ part) + 0x9E3779B9 & _MASK
+            words.append(word)
+        layer.key, layer.nodes = tuple(words), nodes
 
 
 def _mixed(bits: torch.Tensor) -> torch.Tensor:

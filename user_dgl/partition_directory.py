@@ -3,6 +3,8 @@
 Written once by ``user-dgl partition``; a rank then reads its own file and never the whole graph.
 """
 
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,7 @@ class PartitionDirectory:
             raise InputError(f"{self.path}: not empty; choose another folder")
 
     def write(self, config: Config, holdings: list[Holding], whole: dict[str, Any]) -> None:
-        """Write all files; last the settings, without which the others count for nothing.
+        """Write the folder, whole or not at all.
 
         Parameters
         ----------
@@ -59,16 +61,21 @@ class PartitionDirectory:
         InputError
         """
         self.check_free()
+        aside = PartitionDirectory(self.path.with_name(f".{self.path.name}.part"))
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(aside.path, ignore_errors=True)
+            aside.path.mkdir(parents=True)
+            for rank, holding in enumerate(holdings):
+                save_checkpoint(aside._rank_file(rank, len(holdings)), _state(holding))
+            save_checkpoint(aside.path / self.whole_file, whole)
+            text = to_yaml(config).encode()
+            write_atomically(aside.path / self.config_file, lambda file: file.write(text))
+            os.replace(aside.path, self.path)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(f"{self.path}: cannot be written: {reason}") from None
-        for rank, holding in enumerate(holdings):
-            save_checkpoint(self._rank_file(rank, len(holdings)), _state(holding))
-        save_checkpoint(self.path / self.whole_file, whole)
-        text = to_yaml(config).encode()
-        write_atomically(self.path / self.config_file, lambda file: file.write(text))
+        finally:
+            shutil.rmtree(aside.path, ignore_errors=True)
 
     def check(self, config: Config, num_ranks: int) -> None:
         """Refuse settings or a number of ranks that the parts are not made for.
@@ -133,6 +140,7 @@ def _state(holding: Holding) -> dict[str, Any]:
         "variance": torch.from_numpy(holding.columns.variance),
         "observed": holding.observed,
         "first_weight": holding.first_weight,
+        "digest": holding.digest,
         "view": None
         if view is None
         else vars(replace(view, clusters=torch.from_numpy(view.clusters))),
@@ -156,4 +164,5 @@ def _holding(state: dict[str, Any]) -> Holding:
         observed=state["observed"],
         first_weight=state["first_weight"],
         view=view,
+        digest=state["digest"],
     )

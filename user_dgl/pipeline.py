@@ -186,12 +186,16 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     inputs = read_inputs(config, log)
     kind = PartitionTrainer if config.train.mode == "partition" else Trainer
     trainer = kind(inputs.noisy.graph, inputs.feat, inputs.config, log=log)
-    run, checkpoint = RunDirectory.open_for_training(output_dir, inputs.resolved(output_dir))
-    if checkpoint is not None and "shards" in checkpoint:
-        raise InputError(
-            f"{output_dir}: the checkpoint there is of a distributed run: go on with "
-            "tools/launch.py, with any number of processes"
-        )
+
+    def of_one(checkpoint: dict[str, Any]) -> None:
+        if "shards" in checkpoint:
+            raise InputError(
+                f"{output_dir}: the checkpoint there is of a distributed run: go on with "
+                "tools/launch.py, with any number of processes"
+            )
+
+    resolved = inputs.resolved(output_dir)
+    run, checkpoint = RunDirectory.open_for_training(output_dir, resolved, of_one)
     log(inputs.summary(trainer.engine, output_dir))
     trainer.record, trainer.save = run.record, run.save_checkpoint
     fit = trainer.fit(checkpoint)

@@ -6,7 +6,7 @@ calls them in the same order, forward and backward, as all ranks build the same 
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -97,11 +97,41 @@ class Ranks:
         shared = list(outcome)
         with self.waiting(what):
             dist.broadcast_object_list(shared)
-        if outcome[1] is not None:
-            raise outcome[1]
-        if shared[1] is not None:
-            raise ToldError(str(shared[1]))
-        return shared[0]
+        self._agree(shared[1])
+        return outcome[0] if self.first else shared[0]
+
+    def everyone(self, make: Callable[[], T], what: str) -> T:
+        """What this rank makes; a fault of one rank is every rank's, and told by the first.
+
+        Raises
+        ------
+        InputError
+            That of the first rank that has one, on all others a `ToldError`.
+        """
+        made, error = None, None
+        try:
+            made = make()
+        except InputError as fault:
+            error = fault
+        errors: list[Any] = [None] * self.size
+        with self.waiting(what):
+            dist.all_gather_object(errors, error)
+        self._agree(next((fault for fault in errors if fault is not None), None))
+        return made
+
+    def _agree(self, error: InputError | None) -> None:
+        if error is None:
+            return
+        if self.first:
+            raise error
+        self.leave_to_first()
+        raise ToldError(str(error))
+
+    def leave_to_first(self) -> None:
+        """Give the first rank time to tell a fault of all: the launcher ends the others with it."""
+        if not self.first:
+            with suppress(RankError):
+                self.wait("the first rank, which tells what is wrong")
 
     def scattered(self, items: Sequence[T] | None, what: str) -> T:
         """The item of this rank; ``items`` counts on the first."""
@@ -150,7 +180,7 @@ def joined(backend: str, timeout_s: float) -> Iterator[Ranks]:
     Parameters
     ----------
     backend : str
-        ``gloo`` or ``nccl``.
+        ``gloo``.
     timeout_s : float
 
     Raises

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,15 @@ class RunDirectory:
         return [self.path / v for k, v in vars(cls).items() if k.endswith("_file")]
 
     @classmethod
-    def open_for_training(cls, path: Path, config: Config) -> tuple["RunDirectory", dict | None]:
+    def open_for_training(
+        cls,
+        path: Path,
+        config: Config,
+        check: Callable[[dict[str, Any]], None] = lambda checkpoint: None,
+    ) -> tuple["RunDirectory", dict | None]:
         """Prepare a folder for a run and write ``config.yaml`` into it.
+
+        ``check`` may refuse a checkpoint; nothing is changed then.
 
         Returns
         -------
@@ -81,6 +89,7 @@ class RunDirectory:
                 run.check_same_settings(config)
                 if (path / cls.checkpoint_file).exists():
                     checkpoint = load_checkpoint(path / cls.checkpoint_file)
+                    check(checkpoint)
                     run._keep_metrics_until(checkpoint)
                 else:
                     (path / cls.metrics_file).unlink(missing_ok=True)

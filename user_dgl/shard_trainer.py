@@ -50,6 +50,8 @@ class Holding:
     first_weight : Tensor (p,)
     view : SmoothedView or None
         With the points and clusters of its own nodes.
+    digest : str
+        Of all pairs and features, to know them again.
     """
 
     shard: Shard
@@ -61,6 +63,7 @@ class Holding:
     observed: torch.Tensor
     first_weight: torch.Tensor
     view: SmoothedView | None
+    digest: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,6 +385,7 @@ class ShardTrainer(EpochLoop):
         self.save(
             {
                 "progress": vars(self._progress),
+                "data": self.holding.digest,
                 "pairs": part.pairs[part.owned],
                 "theta": theta,
                 "moments": moments,
@@ -398,8 +402,10 @@ class ShardTrainer(EpochLoop):
             first = checkpoints[0]
             self._progress = Progress(**first["progress"])
             pairs = torch.cat([checkpoint["pairs"] for checkpoint in checkpoints])
-            if len(pairs) != self.holding.num_pairs:
-                raise InputError("the checkpoint is of another graph: it has other pairs")
+            if any(checkpoint["data"] != self.holding.digest for checkpoint in checkpoints):
+                raise InputError(
+                    "the checkpoint is of other pairs or features: the data have changed since"
+                )
             wanted = part.pairs[part.owned]
 
             def owned_now(name: Callable[[dict[str, Any]], torch.Tensor]) -> torch.Tensor:
@@ -423,7 +429,7 @@ class ShardTrainer(EpochLoop):
             self.optimizer.load_state_dict({**optimizer, "state": states})
             if self.schedule is not None:
                 self.schedule.load_state_dict(first["schedule"])
-        except (KeyError, TypeError, StopIteration) as error:
+        except (KeyError, TypeError, StopIteration, RuntimeError, IndexError) as error:
             raise InputError(
                 f"the checkpoint is not one of a distributed run of this version ({error})"
             ) from None

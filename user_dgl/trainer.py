@@ -140,7 +140,7 @@ class Trainer(EpochLoop):
             self.prior.weight.to(self.device, self.features.dtype),
         )
         self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
-        self._feat_digest = _digest(feat)
+        self._feat_digest = feature_digest(feat)
 
     def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
         """Train all replicas, or go on from a checkpoint.
@@ -395,7 +395,7 @@ def empty_clusters(clusters: np.ndarray, asked: int) -> list[str]:
     ]
 
 
-def _digest(feat: sp.csr_matrix) -> str:
+def feature_digest(feat: sp.csr_matrix) -> str:
     """Hash of a sparse matrix, to know it again."""
     parts = hashlib.sha256(str(feat.shape).encode())
     for part in (feat.indptr.astype(np.int64), feat.indices.astype(np.int64), feat.data):
