@@ -332,3 +332,16 @@ def test_data_without_features_use_the_neighbours(tmp_path, capsys):
     clusters = pd.read_csv(tmp_path / "run" / "clusters.csv")["cluster"].to_numpy()
     assert len(set(clusters[:12])) == len(set(clusters[12:])) == 1
     assert clusters[0] != clusters[-1]
+
+
+def test_floors_are_not_run_without_labels(tmp_path, capsys):
+    """They would have no scores."""
+    edges = [(i, (i + step) % 30) for i in range(30) for step in (1, 2)]
+    (tmp_path / "edges.csv").write_text("".join(f"{u},{v}\n" for u, v in edges))
+    settings = ("data.kind=edge_list", f"data.root={tmp_path}", "data.edges=edges.csv")
+    default = str(ROOT / "configs" / "default.yaml")
+    more = ("model.num_clusters=3", "train.epochs=2", "eval.floors=true")
+    run_dir = tmp_path / "run"
+    assert main(["train", default, *settings, *more, f"output_dir={run_dir}"]) == 0
+    assert "floors" not in json.loads((run_dir / "result.json").read_text())
+    assert "no labels, so the floors" in capsys.readouterr().out

@@ -222,8 +222,11 @@ def write_outputs(
     run.write_embedding(fit.embedding)
     run.write_learned_graph(fit.graph, fit.weight)
     result = _result(inputs, fit, choices) | choices.sections
-    if config.eval.floors:
-        clusters, labels = config.model.num_clusters, _labels(data.labels, data.num_nodes)
+    labels = _labels(data.labels, data.num_nodes)
+    if config.eval.floors and (labels == UNLABELLED).all():
+        log("Note: no labels, so the floors would have no scores: not run")
+    elif config.eval.floors:
+        clusters = config.model.num_clusters
         result["floors"] = floors(inputs.raw_feat, noisy.graph, clusters, config.seed, labels)
         if config.features.changes_columns():
             # What preparation alone is worth, and what training adds to it.
