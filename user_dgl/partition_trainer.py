@@ -49,20 +49,22 @@ class PartitionTrainer(Trainer):
         self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
         super()._build(pairs, observed)
         num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
+        dtype = self.features.dtype
         weight = softplus(self.model.structure.theta.detach()[0])
         # What was last known of all nodes and pairs.
-        self._assignment = torch.full((num_nodes, num_clusters), 1 / num_clusters)
-        self._hidden = [torch.zeros(num_nodes, width) for width in self.config.model.hidden_feats]
+        self._assignment = torch.full((num_nodes, num_clusters), 1 / num_clusters, dtype=dtype)
+        widths = self.config.model.hidden_feats
+        self._hidden = [torch.zeros(num_nodes, width, dtype=dtype) for width in widths]
         self._weight, self._degree = weight, _degree(pairs, weight)
         # Of each layer, of each part.
         self._moments: list[dict[int, Moments]] = [{} for _ in self._hidden]
         self._first, self._second = (
-            torch.zeros(2, pairs.num_edges) if self._learns_structure else (None, None)
+            torch.zeros(2, pairs.num_edges, dtype=dtype) if self._learns_structure else (None, None)
         )
-        self._prior = self.prior.weight
+        self._prior = self.prior.weight.to(dtype)
         if len(self._prior) < pairs.num_edges:
-            self._prior = torch.zeros(pairs.num_edges)
-            self._prior[observed] = self.prior.weight
+            self._prior = torch.zeros(pairs.num_edges, dtype=dtype)
+            self._prior[observed] = self.prior.weight.to(dtype)
         self._sums: LossSums | None = None
         cut = sum(len(part.pairs) for part in self._parts) - pairs.num_edges
         self.partition = {
@@ -181,8 +183,8 @@ class PartitionTrainer(Trainer):
 
     def _others(self, layer: int, number: int) -> Moments:
         """What a layer gave for all other parts' nodes."""
-        width = self._hidden[layer].shape[1]
-        moments = Moments(0, torch.zeros(width), torch.zeros(width))
+        none = torch.zeros_like(self._hidden[layer][0])
+        moments = Moments(0, none, none)
         for other, known in self._moments[layer].items():
             if other != number:
                 moments = moments + known
