@@ -49,7 +49,7 @@ class EpochLoop:
     ):
         self.config, self.log, self.record, self.save = config, log, record, save
         self._progress = Progress()
-        self._keeps_freed = False
+        self._keeps_freed, self._shows_progress = False, True
 
     # What a trainer adds.
 
@@ -111,8 +111,6 @@ class EpochLoop:
                 bar.update()
                 if progress.epoch % train.checkpoint_every == 0 or progress.epoch == train.epochs:
                     self._checkpoint()
-
-    _shows_progress = True
 
     def _finite_means(self, terms: dict[str, torch.Tensor]) -> dict[str, float]:
         return finite_means(

@@ -183,6 +183,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     finished = finished_result(config, output_dir, log)
     if finished is not None:
         return finished
+    if config.distributed.partition is not None:
+        log("Warning: distributed.partition has no effect without tools/launch.py")
     inputs = read_inputs(config, log)
     kind = PartitionTrainer if config.train.mode == "partition" else Trainer
     trainer = kind(inputs.noisy.graph, inputs.feat, inputs.config, log=log)
