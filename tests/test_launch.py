@@ -1,5 +1,6 @@
 """tools/launch.py: real processes on this machine."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import torch.distributed as dist
 
 ROOT = Path(__file__).parent.parent
@@ -260,3 +262,47 @@ def test_other_commands_run_as_one_process():
     )  # fmt: skip
     assert done.returncode == 2
     assert "config runs as one process" in done.stderr
+
+
+@pytest.fixture
+def launch(monkeypatch):
+    """The launcher as a module, with two GPUs to see."""
+    spec = importlib.util.spec_from_file_location("launch", LAUNCH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    return module
+
+
+def test_a_process_for_each_gpu_and_no_more_unless_they_share(launch, capsys):
+    assert launch._parse(["--", "train", CONFIG]).nproc == 2
+    assert launch._parse(["--nproc", "1", "--", "train", CONFIG]).nproc == 1
+    with pytest.raises(SystemExit) as refused:
+        launch._parse(["--nproc", "3", "--", "train", CONFIG])
+    assert refused.value.code == 2
+    assert "more processes than the 2 GPUs here" in capsys.readouterr().err
+    shared = launch._parse(["--nproc", "3", "--backend", "gloo", "--", "train", CONFIG])
+    assert shared.nproc == 3
+
+
+def test_the_backend_goes_among_the_settings(launch):
+    assert launch._with_backend(["train", "a.yaml", "seed=1"], None) == [
+        "train",
+        "a.yaml",
+        "seed=1",
+    ]
+    assert launch._with_backend(["train", "a.yaml", "--x", "y"], "gloo") == [
+        "train", "a.yaml", "distributed.backend=gloo", "--x", "y",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("device=cuda", "torch sees no CUDA device"), ("distributed.backend=nccl", "needs a GPU")],
+)
+def test_a_gpu_that_is_not_there_is_told_once(tmp_path, override, message):
+    done = _run(2, tmp_path / "run", override)
+    assert done.returncode == 2
+    assert done.stderr.count(message) == 1
+    assert not (tmp_path / "run").exists()

@@ -44,6 +44,7 @@ SETTINGS = {
         *GCN, "model.encoder=gae", "structure.candidates.uniform=2", "model.head=linear",
         "loss.npsi_observed=false", "train.plateau_patience=2",
     ),
+    "gcn, engine dgl": (*GCN, "structure.engine=dgl"),
     "gcn, authors' index": (*GCN, "loss.davies_bouldin_form=soft_features"),
     "gcn, index of the embeddings": (*GCN, "loss.davies_bouldin_space=embedding"),
     "smooth": (*SMOOTH, "loss.davies_bouldin_weight=0.3"),
@@ -111,7 +112,7 @@ def _several(data, settings, size, checkpoints=None, epochs=None):
         return fit, trainer, states
 
     fits, trainers, states = zip(*together(size, one), strict=True)
-    whole = assembled(list(fits), inputs.config, "csr", [1.0])
+    whole = assembled(list(fits), inputs.config, "csr", "cpu", [1.0])
     return whole, rows, trainers, states
 
 

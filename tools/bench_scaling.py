@@ -6,7 +6,8 @@ Two parts, each in processes of its own:
 1. The kernels: neighbour sums, their gradients and the sums of NPSI, on random graphs, by the csr
    engine, by DGL message passing and by plain PyTorch ``index_add``; runs alternate, medians count.
    Beside them the time in which the machine could stream the bytes that the step reads and writes.
-2. Epochs of ``configs/large/sbm_1m.yaml`` at several sizes: seconds an epoch and peak memory.
+2. Epochs of ``configs/large/sbm_1m.yaml`` at several sizes: seconds an epoch and peak memory, on a
+   GPU that of the GPU.
 
 Writes FILE.csv, FILE.summary.json, a table to standard output and, with matplotlib, FILE.png.
 """
@@ -26,7 +27,9 @@ from pathlib import Path
 import numpy as np
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "large" / "sbm_1m.yaml"
-COLUMNS = ["engine", "mode", "num_nodes", "num_edges", "seconds_per_epoch", "peak_memory_mb"]
+COLUMNS = [
+    "device", "engine", "mode", "num_nodes", "num_edges", "seconds_per_epoch", "peak_memory_mb",
+]  # fmt: skip
 SIZES = (300_000, 1_000_000, 3_000_000, 10_000_000)
 EDGES_PER_NODE = 10
 NUM_FEATURES, NUM_CLUSTERS = 64, 50
@@ -44,17 +47,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
     parser.add_argument("--engines", default="csr,dgl", help="of the epochs; default: csr,dgl")
     parser.add_argument("--modes", default="full", help="of the epochs; default: full")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     # The part of a measurement that needs a fresh process.
     parser.add_argument("--kernels", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.kernels:
         num_edges, engines = arguments.kernels.split(":")
-        print(json.dumps(kernel_seconds(int(num_edges), engines.split(","))))
+        print(json.dumps(kernel_seconds(int(num_edges), engines.split(","), arguments.device)))
         return 0
-    most = int(arguments.max_edges)
-    summary = kernels(most)
-    rows = epochs(most, arguments.engines.split(","), arguments.modes.split(","))
-    summary |= exponents(rows) | bytes_each(most)
+    most, device = int(arguments.max_edges), arguments.device
+    summary = kernels(most, device)
+    rows = epochs(most, arguments.engines.split(","), arguments.modes.split(","), device)
+    summary |= exponents(rows, device) | bytes_each(most, device)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with open(arguments.out, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -71,10 +75,12 @@ def main(argv: list[str] | None = None) -> int:
 # Kernels
 
 
-def kernels(most: int) -> dict[str, float]:
+def kernels(most: int, device: str) -> dict[str, float]:
     """Ratios of the engines' times, each at its own size, and the share of the bound reached."""
-    big = _in_new_process(min(DGL_EDGES, most), ["csr", "dgl"])
-    small = _in_new_process(min(INDEX_ADD_EDGES, most), ["csr", "index_add"])
+    # A DGLGraph of the build on PyPI stays on the CPU.
+    engines = ["csr", "dgl"] if device == "cpu" else ["csr"]
+    big = _in_new_process(min(DGL_EDGES, most), engines, device)
+    small = _in_new_process(min(INDEX_ADD_EDGES, most), ["csr", "index_add"], device)
     print("| step on | engine | seconds | times csr |\n|---|---|---|---|")
     for measured in (big, small):
         size = f"{measured['num_nodes']:,} nodes, {measured['num_edges']:,} edges"
@@ -82,21 +88,21 @@ def kernels(most: int) -> dict[str, float]:
             ratio = seconds / measured["seconds"]["csr"]
             print(f"| {size} | {name} | {seconds:.3f} | {ratio:.1f} |")
         print(f"| {size} | streaming bound | {measured['bound']:.3f} | |", flush=True)
-    return {
-        "ratio_dgl": big["seconds"]["dgl"] / big["seconds"]["csr"],
+    ratio = {"ratio_dgl": big["seconds"]["dgl"] / big["seconds"]["csr"]} if "dgl" in engines else {}
+    return ratio | {
         "ratio_index_add": small["seconds"]["index_add"] / small["seconds"]["csr"],
         "streaming_fraction": big["bound"] / big["seconds"]["csr"],
         "bandwidth_gb_per_s": big["bandwidth"] / 1e9,
     }
 
 
-def _in_new_process(num_edges: int, engines: list[str]) -> dict:
-    command = [sys.executable, __file__, "--out", os.devnull]
+def _in_new_process(num_edges: int, engines: list[str], device: str) -> dict:
+    command = [sys.executable, __file__, "--out", os.devnull, "--device", device]
     command += ["--kernels", f"{num_edges}:{','.join(engines)}"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def kernel_seconds(num_edges: int, engines: list[str]) -> dict:
+def kernel_seconds(num_edges: int, engines: list[str], device: str) -> dict:
     """Median seconds of the step by each engine on a random graph."""
     import torch
 
@@ -106,23 +112,27 @@ def kernel_seconds(num_edges: int, engines: list[str]) -> dict:
     num_nodes = num_edges // EDGES_PER_NODE
     rng = np.random.default_rng(0)
     ends = rng.integers(0, num_nodes, (2, num_edges))
-    graph, _ = Graph.from_edges(num_nodes, *ends)
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.rand(graph.num_edges, generator=generator).requires_grad_()
-    x = torch.randn(num_nodes, NUM_FEATURES, generator=generator).requires_grad_()
-    target = torch.randn(num_nodes, NUM_FEATURES, generator=generator)
-    logits = torch.randn(num_nodes, NUM_CLUSTERS, generator=generator)
+    graph = Graph.from_edges(num_nodes, *ends)[0].to(device)
+    generator = torch.Generator(device).manual_seed(0)
+
+    def draw(function, *shape):
+        return function(*shape, generator=generator, device=device)
+
+    weight = draw(torch.rand, graph.num_edges).requires_grad_()
+    x = draw(torch.randn, num_nodes, NUM_FEATURES).requires_grad_()
+    target = draw(torch.randn, num_nodes, NUM_FEATURES)
+    logits = draw(torch.randn, num_nodes, NUM_CLUSTERS)
     assignment = torch.softmax(logits, 1).requires_grad_()
     inputs = weight, x, assignment
 
     def step(forward: Callable) -> tuple[float, list]:
         for tensor in inputs:
             tensor.grad = None
-        started = time.perf_counter()
+        started = _now(device)
         # Not a leaf, as in training, where weights come out of softplus.
         neighbours, sums = forward(graph, weight * 1, x, assignment)
         (npsi(sums) + (neighbours * target).sum() / num_nodes).backward()
-        return time.perf_counter() - started, [tensor.grad for tensor in inputs]
+        return _now(device) - started, [tensor.grad for tensor in inputs]
 
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     first = None
@@ -137,7 +147,7 @@ def kernel_seconds(num_edges: int, engines: list[str]) -> dict:
                 for one, other in zip(first, gradients, strict=True):
                     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
         first = None
-    bandwidth = _bandwidth()
+    bandwidth = _bandwidth(device)
     return {
         "num_nodes": num_nodes,
         "num_edges": graph.num_edges,
@@ -145,6 +155,15 @@ def kernel_seconds(num_edges: int, engines: list[str]) -> dict:
         "bandwidth": bandwidth,
         "bound": _bytes_of_step(num_nodes, graph.num_edges) / bandwidth,
     }
+
+
+def _now(device: str) -> float:
+    """Seconds, once the device has done what it was told to."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def _by_engine(engine: str) -> Callable:
@@ -168,7 +187,7 @@ def _by_index_add(graph, weight, x, assignment):
     both = torch.cat([weight, weight])
 
     def summed(values):
-        return torch.zeros(graph.num_nodes, *values.shape[1:]).index_add(0, target, values)
+        return values.new_zeros(graph.num_nodes, *values.shape[1:]).index_add(0, target, values)
 
     degree = summed(both)
     around = summed(assignment[source] * both[:, None])
@@ -179,16 +198,16 @@ def _by_index_add(graph, weight, x, assignment):
 _FORWARD = {"csr": _by_engine("csr"), "dgl": _by_engine("dgl"), "index_add": _by_index_add}
 
 
-def _bandwidth() -> float:
+def _bandwidth(device: str) -> float:
     """Bytes read and written each second by a copy between blocks that are there already."""
     import torch
 
-    source, target = torch.ones(2, BANDWIDTH_BYTES // 4)
+    source, target = torch.ones(2, BANDWIDTH_BYTES // 4, device=device)
     best = 0.0
     for _ in range(RUNS):
-        started = time.perf_counter()
+        started = _now(device)
         target.copy_(source)
-        best = max(best, 2 * BANDWIDTH_BYTES / (time.perf_counter() - started))
+        best = max(best, 2 * BANDWIDTH_BYTES / (_now(device) - started))
     return best
 
 
@@ -210,7 +229,7 @@ def _bytes_of_step(num_nodes: int, num_edges: int) -> int:
 # Epochs
 
 
-def epochs(most: int, engines: list[str], modes: list[str]) -> list[dict]:
+def epochs(most: int, engines: list[str], modes: list[str], device: str) -> list[dict]:
     """Rows of the CSV file."""
     sizes = [size for size in SIZES if size <= most]
     if len(sizes) < 2:
@@ -220,7 +239,7 @@ def epochs(most: int, engines: list[str], modes: list[str]) -> list[dict]:
     for mode in modes:
         for engine in engines:
             for size in sizes:
-                row = _train(engine, mode, size // EDGES_PER_NODE, size)
+                row = _train(engine, mode, size // EDGES_PER_NODE, size, device)
                 rows.append(row)
                 print(
                     f"| {engine} | {mode} | {row['num_nodes']:,} | {row['num_edges']:,} "
@@ -230,7 +249,7 @@ def epochs(most: int, engines: list[str], modes: list[str]) -> list[dict]:
     return rows
 
 
-def _train(engine: str, mode: str, num_nodes: int, num_edges: int) -> dict:
+def _train(engine: str, mode: str, num_nodes: int, num_edges: int, device: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "user_dgl", "train", str(CONFIG)]
         command += [
@@ -238,6 +257,7 @@ def _train(engine: str, mode: str, num_nodes: int, num_edges: int) -> dict:
             f"data.synthetic.average_degree={2 * num_edges / num_nodes}",
             f"structure.engine={engine}",
             f"train.mode={mode}",
+            f"device={device}",
             f"train.epochs={EPOCHS}",
             f"output_dir={folder}/run",
         ]
@@ -246,7 +266,9 @@ def _train(engine: str, mode: str, num_nodes: int, num_edges: int) -> dict:
             sys.exit(f"{' '.join(command)} failed:\n{ran.stdout}")
         result = json.loads(Path(folder, "run", "result.json").read_text())
         epochs = Path(folder, "run", "metrics.jsonl").read_text().splitlines()[FIRST_EPOCHS:]
+    memory = "peak_memory_mb" if device == "cpu" else "gpu_peak_memory_mb"
     return {
+        "device": result["device"],
         "engine": engine,
         "mode": mode,
         "num_nodes": result["num_nodes"],
@@ -254,22 +276,22 @@ def _train(engine: str, mode: str, num_nodes: int, num_edges: int) -> dict:
         "seconds_per_epoch": round(
             statistics.median(json.loads(epoch)["seconds"] for epoch in epochs), 4
         ),
-        "peak_memory_mb": round(result["peak_memory_mb"], 1),
+        "peak_memory_mb": round(result[memory], 1),
     }
 
 
-def _empty_mb() -> float:
+def _empty_mb(device: str) -> float:
     """Peak memory of a run on next to nothing: the interpreter and its libraries."""
-    return _train("csr", "full", 200, 1000)["peak_memory_mb"]
+    return _train("csr", "full", 200, 1000, device)["peak_memory_mb"]
 
 
-def exponents(rows: list[dict]) -> dict[str, float]:
+def exponents(rows: list[dict], device: str) -> dict[str, float]:
     """Slopes in log-log scale of time and memory against edges, engine csr, mode full."""
     chosen = [row for row in rows if (row["engine"], row["mode"]) == ("csr", "full")]
     if len(chosen) < 2:
         return {"time_exponent": None, "memory_exponent": None}
     size = np.log([row["num_edges"] for row in chosen])
-    empty = _empty_mb()
+    empty = _empty_mb(device)
     memory = np.log([row["peak_memory_mb"] - empty for row in chosen])
     seconds = np.log([row["seconds_per_epoch"] for row in chosen])
     return {
@@ -279,13 +301,13 @@ def exponents(rows: list[dict]) -> dict[str, float]:
     }
 
 
-def bytes_each(most: int) -> dict[str, float]:
+def bytes_each(most: int, device: str) -> dict[str, float]:
     """Bytes a node and an undirected edge, by least squares over four sizes."""
     large = min(FIT_EDGES, most)
     sizes = [
         (large // per_node, num_edges) for per_node in (40, 10) for num_edges in (large // 4, large)
     ]
-    rows = [_train("csr", "full", *size) for size in sizes]
+    rows = [_train("csr", "full", *size, device) for size in sizes]
     known = np.array([(row["num_nodes"], row["num_edges"], 1) for row in rows], dtype=float)
     peak = np.array([row["peak_memory_mb"] for row in rows]) * 1e6
     node, edge, _ = np.linalg.lstsq(known, peak, rcond=None)[0]

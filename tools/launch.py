@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     arguments = _parse(argv)
     nproc = arguments.nproc
-    command = ["-P", "-m", "user_dgl", *arguments.command]
+    command = ["-P", "-m", "user_dgl", *_with_backend(arguments.command, arguments.backend)]
     cores = len(os.sched_getaffinity(0))
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
@@ -44,7 +44,14 @@ def _parse(argv) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], usage="%(prog)s [options] -- COMMAND ..."
     )
-    parser.add_argument("--nproc", type=_positive, default=1, help="processes here; default: 1")
+    parser.add_argument(
+        "--nproc", type=_positive, help="processes here; default: one a GPU, without any 1"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("gloo", "nccl"),
+        help="what they talk by, as distributed.backend; gloo lets them share a GPU",
+    )
     parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
     parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
     parser.add_argument("--master-addr", help="address of machine 0")
@@ -57,7 +64,24 @@ def _parse(argv) -> argparse.Namespace:
         parser.error("--nnodes needs --master-addr, the address of machine 0")
     if not 0 <= arguments.node_rank < arguments.nnodes:
         parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
+    import torch
+
+    gpus = torch.cuda.device_count()
+    arguments.nproc = arguments.nproc or max(gpus, 1)
+    if gpus and arguments.nproc > gpus and arguments.backend != "gloo":
+        parser.error(
+            f"--nproc {arguments.nproc}: more processes than the {gpus} GPUs here: start fewer, or "
+            "let them share with --backend gloo"
+        )
     return arguments
+
+
+def _with_backend(command: list[str], backend: str | None) -> list[str]:
+    """The command with the backend among its settings, which end where options begin."""
+    if backend is None:
+        return command
+    end = next((at for at, word in enumerate(command) if word.startswith("-")), len(command))
+    return [*command[:end], f"distributed.backend={backend}", *command[end:]]
 
 
 def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:

@@ -346,7 +346,11 @@ class EvalConfig(Section):
 class DistributedConfig(Section):
     """``distributed``: several processes, as ``tools/launch.py`` starts them."""
 
-    backend: str = key("gloo", "what the processes talk by", choices=("gloo",))
+    backend: str = key(
+        "auto",
+        "what the processes talk by; auto: nccl where each has a GPU of its own, else gloo",
+        choices=("auto", "gloo", "nccl"),
+    )
     timeout_s: float = key(
         1800.0, "seconds that a process waits for the others, loading included", above=0.0
     )
@@ -367,7 +371,8 @@ class Config(Section):
     overwrite: bool = key(False, "replace the run in output_dir")
     device: str = key(
         "auto",
-        "auto: the CPU; cuda: one GPU, for which the csr engine serves",
+        "cuda: a GPU, one for each process, with engine csr; auto: that where torch sees one, "
+        "else the CPU, which also serves engine dgl and train.mode=partition",
         choices=("auto", "cpu", "cuda"),
     )
     data: DataConfig = section(DataConfig, "the attributed graph")
@@ -424,7 +429,13 @@ class Config(Section):
             "train.mode=full",
             ("model.encoder", model.encoder, model.encoder == "smooth", "gcn or gae"),
             ("loss.davies_bouldin_space", loss.davies_bouldin_space, beyond, "features"),
+            ("device", self.device, self.device == "cuda", "cpu"),
         )
+
+    @property
+    def fits_gpu(self) -> bool:
+        """Whether a GPU can train by these settings."""
+        return self.train.mode == "full" and self.structure.engine != "dgl"
 
     def check_distributed(self) -> None:
         """What several processes cannot do together.
@@ -452,7 +463,6 @@ class Config(Section):
             ("train.consensus", train.consensus, train.consensus != "none", "none"),
             ("loss.reconstruction_weight", reconstruction, reconstruction != 0, "0"),
             ("structure.candidates.refresh_every", refresh, refresh != 0, "0"),
-            ("device", self.device, self.device == "cuda", "cpu"),
         )
         for name, value, is_unfit, instead in unfit:
             if is_unfit:

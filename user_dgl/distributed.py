@@ -17,10 +17,11 @@ import torch
 from user_dgl.checkpoint import load_checkpoint
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
+from user_dgl.device import device_name, resolve_backend, resolve_device
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.graph import Graph, index_dtype
-from user_dgl.memory import peak_memory_mb
+from user_dgl.memory import gpu_peak_memory_mb, machine_memory_mb, peak_memory_mb
 from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory
@@ -73,7 +74,20 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     ------
     InputError, NonFiniteLossError, RankError
     """
-    with joined(config.distributed.backend, config.distributed.timeout_s) as ranks:
+    device, backend, fault = torch.device("cpu"), "gloo", None
+    try:
+        device = resolve_device(config)
+        backend = resolve_backend(config.distributed.backend, device)
+    except InputError as error:
+        fault = error
+
+    def check() -> None:
+        if fault is not None:
+            raise fault
+
+    with joined(backend, config.distributed.timeout_s, device) as ranks:
+        # Told together: alone, each would say it, or be ended before it can.
+        ranks.everyone(check, "the devices of all ranks")
         try:
             return _Run(config, output_dir, log, ranks).train()
         except NonFiniteLossError:
@@ -118,6 +132,9 @@ class _Run:
             record=run.record,
             save=lambda state: save_shards(run, state, ranks),
         )
+        expected_mb = trainer.memory.expected_mb
+        ranks.everyone(lambda: self._check_memory(expected_mb), "the memory of all ranks")
+        self._log_memory(ranks.gathered(expected_mb, "the memory of all ranks"))
         # Nothing that was there is touched before all that can be checked is.
         names = ranks.from_first(lambda: self._open(run), "the run directory")
         checkpoints = ranks.everyone(
@@ -133,15 +150,17 @@ class _Run:
             "halo": len(part.halo),
             "pairs": int(part.owned.sum()),
             "peak_memory_mb": peak_memory_mb(),
+            "gpu_peak_memory_mb": gpu_peak_memory_mb(),
         }
-        engine, seconds = trainer.engine, trainer.epoch_seconds
+        engine, device = trainer.engine, device_name(trainer.device)
+        seconds = trainer.epoch_seconds
         del trainer, holding
         everyone = ranks.gathered((fit, sizes), "the results of all ranks")
         if not ranks.first:
             return None
         fits, counts = zip(*everyone, strict=True)
         self.choices.sections["ranks"] = list(counts)
-        whole = assembled(list(fits), self.inputs.config, engine, seconds)
+        whole = assembled(list(fits), self.inputs.config, engine, device, seconds)
         return write_outputs(run, self.inputs, whole, self.choices, self.started, self.log)
 
     def _prepare(self) -> tuple[Config, str, str | None] | None:
@@ -168,6 +187,24 @@ class _Run:
         self.choices = replace(self.choices, world_size=size)
         output_dir = str(self.output_dir.resolve())
         return self.inputs.config, output_dir, folder and str(parts.path)
+
+    def _check_memory(self, expected_mb: float) -> None:
+        """Refuse what this machine cannot hold."""
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks.size))
+        there = machine_memory_mb()
+        if expected_mb * here > there:
+            raise InputError(
+                f"rank {self.ranks.rank} would need about {expected_mb / 1000:.1f} GB of memory "
+                f"and {here} processes share the {there / 1000:.1f} of the machine: take more "
+                "machines with fewer processes each, or lower model.hidden_feats"
+            )
+
+    def _log_memory(self, expected_mb: list[float] | None) -> None:
+        if expected_mb is not None:
+            self.log(
+                f"Memory: about {sum(expected_mb) / 1000:.2f} GB at the peak in "
+                f"{len(expected_mb)} processes, {max(expected_mb) / 1000:.2f} in the largest"
+            )
 
     def _open(self, run: RunDirectory) -> list[str] | None:
         """On the first rank: the run directory, and the files of the checkpoint to go on from."""
@@ -324,7 +361,9 @@ def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
     return replace(view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()])
 
 
-def assembled(fits: list[ShardFit], config: Config, engine: str, epoch_seconds: list[float]) -> Fit:
+def assembled(
+    fits: list[ShardFit], config: Config, engine: str, device: str, epoch_seconds: list[float]
+) -> Fit:
     """The fit of the whole graph, in the order of its nodes and pairs."""
     nodes = np.concatenate([fit.nodes for fit in fits])
     pairs = np.concatenate([fit.pairs for fit in fits])
@@ -357,6 +396,7 @@ def assembled(fits: list[ShardFit], config: Config, engine: str, epoch_seconds: 
         loss=fits[0].loss,
         restart_losses=[fits[0].loss["total"]],
         engine=engine,
+        device=device,
         epoch_seconds=epoch_seconds,
         warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
     )

@@ -100,6 +100,8 @@ class EpochLoop:
                 started = time.perf_counter()
                 self._refresh_candidates()
                 terms, in_use, extra = self._step()
+                if torch.cuda.is_initialized():
+                    torch.cuda.synchronize()  # a GPU is behind what it was told to do
                 seconds = time.perf_counter() - started
                 progress.epoch_seconds.append(seconds)
                 progress.epoch += 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import scipy.sparse as sp
+import torch
 
 from user_dgl.config import Config
 from user_dgl.errors import InputError
@@ -41,9 +42,12 @@ _FIXED = 60e6
 # last weight, the parameter and its moments; what METIS holds of an edge.
 _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
+# Of the blocks of a node, how many a row of the halo has: those that products read and give back.
+_HALO_SHARE = 0.4
 # Edges a node that METIS is given at most: its memory would be several times the training's.
 METIS_EDGES_PER_NODE = 10
 
+_CPU = torch.device("cpu")
 # With `freed_memory_kept` blocks fit into each other's place less tightly.
 _KEPT_SHARE = 1.35
 # glibc's numbers for parameters of malloc. Once one is set, it no longer adapts them to what a
@@ -70,6 +74,11 @@ def peak_memory_mb() -> float:
         return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
+def gpu_peak_memory_mb() -> float | None:
+    """Most that tensors of this process held on its GPU at a time, in 10^6 bytes; None without."""
+    return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_initialized() else None
+
+
 def machine_memory_mb() -> float:
     """Memory of the machine, or of the control group that holds this process, in 10^6 bytes."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -91,7 +100,12 @@ def available_memory_mb() -> float:
 
 
 def plan_memory(
-    config: Config, num_edges: int, feat: sp.csr_matrix, num_processes: int = 1
+    config: Config,
+    num_edges: int,
+    feat: sp.csr_matrix,
+    device: torch.device = _CPU,
+    num_processes: int = 1,
+    halo: int = 0,
 ) -> MemoryPlan:
     """Highest resident set that a run is expected to reach.
 
@@ -104,19 +118,28 @@ def plan_memory(
     num_edges : int
         Observed pairs.
     feat : scipy CSR (N, F)
+    device : torch.device
+        What a GPU holds counts there, see `check_memory`.
     num_processes : int
         That share the machine.
+    halo : int
+        Nodes of other processes whose rows come in at each product.
     """
     try:
         now = _status("VmRSS:") / 1e6
     except (OSError, IndexError):
         now = peak_memory_mb()
-    if config.train.mode == "full" and config.device != "cuda" and _glibc() is not None:
-        added = _training_bytes(config, num_edges, feat, _KEPT_SHARE) / 1e6
+    if config.train.mode == "partition":
+        added = _partition_bytes(config, num_edges, feat)
+        return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
+    before = _preparation_bytes(config, num_edges, feat)
+    step = 0.0 if device.type == "cuda" else _step_bytes(config, num_edges, feat, halo)
+    if step and _glibc() is not None:
+        added = (_FIXED + max(_KEPT_SHARE * step, before)) / 1e6
         if added < available_memory_mb() / 2 / num_processes:
             return MemoryPlan(max(peak_memory_mb(), now + added), True)
-    training = _training_bytes(config, num_edges, feat) / 1e6
-    return MemoryPlan(max(peak_memory_mb(), now + training), False)
+    added = (_FIXED + max(step, before)) / 1e6
+    return MemoryPlan(max(peak_memory_mb(), now + added), False)
 
 
 @contextmanager
@@ -150,12 +173,10 @@ def _glibc() -> ctypes.CDLL | None:
     return libc if hasattr(libc, "gnu_get_libc_version") else None
 
 
-def _training_bytes(config, num_edges, feat, share=1.0) -> float:
-    """Bytes that a run adds to the loaded data at its peak; ``share`` for steps."""
-    if config.train.mode == "partition":
-        return _partition_bytes(config, num_edges, feat)
+def _step_bytes(config, num_edges, feat, halo=0) -> float:
+    """Bytes that training a full batch holds at its peak, the model included."""
     structure, model, train = config.structure, config.model, config.train
-    num_nodes, num_features = feat.shape
+    num_nodes = feat.shape[0]
     candidates = structure.candidates
     drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform + candidates.same_cluster
     num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
@@ -174,7 +195,14 @@ def _training_bytes(config, num_edges, feat, share=1.0) -> float:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
     width += train.restarts * assignment * model.num_clusters
-    step = pairs + num_nodes * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
+    rows = num_nodes + _HALO_SHARE * halo
+    return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
+
+
+def _preparation_bytes(config, num_edges, feat) -> float:
+    """Bytes that the stages before and after training hold at their peak."""
+    structure, model = config.structure, config.model
+    num_nodes, num_features = feat.shape
     before = 0.0
     if structure.learnable and structure.prior == "critic":
         before = _CRITIC * min(structure.critic.num_components, num_features)
@@ -182,8 +210,7 @@ def _training_bytes(config, num_edges, feat, share=1.0) -> float:
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
     before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
-    others = _index_bytes(config, feat), _floor_bytes(config, feat)
-    return _FIXED + max(share * step, before, *others)
+    return max(before, _index_bytes(config, feat), _floor_bytes(config, feat))
 
 
 def _floor_bytes(config, feat) -> float:
@@ -239,16 +266,24 @@ def _partition_bytes(config, num_edges, feat) -> float:
     return _FIXED + max(before, cutting, kept + step, *others)
 
 
-def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> tuple[str, MemoryPlan]:
+def check_memory(
+    config: Config, num_edges: int, feat: sp.csr_matrix, device: torch.device = _CPU
+) -> tuple[str, MemoryPlan]:
     """One line on the memory that a run will take, and the plan; refuses what cannot fit.
 
     Raises
     ------
     InputError
-        The peak expected is more than the machine has.
+        The peak expected is more than the machine or its GPU has.
     """
-    plan = plan_memory(config, num_edges, feat)
+    plan = plan_memory(config, num_edges, feat, device)
     expected, there = plan.expected_mb, machine_memory_mb()
+    line = f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
+    if device.type == "cuda":
+        # On the machine only the stages before are foretold, not what CUDA's libraries take.
+        expected = _step_bytes(config, num_edges, feat) / 1e6
+        there = torch.cuda.mem_get_info(device)[0] / 1e6
+        line = f"Memory: about {expected / 1000:.2f} GB of the GPU's {there / 1000:.1f} free"
     if expected > there:
         if config.model.encoder == "smooth":
             remedy = "lower model.smooth.num_components and structure.critic.num_components"
@@ -256,11 +291,14 @@ def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> tuple[s
             remedy = "raise train.partition.num_parts, or lower model.hidden_feats"
         else:
             remedy = "set train.mode=partition, or lower model.hidden_feats or train.restarts"
+        where = "the machine has"
+        if device.type == "cuda":
+            where, remedy = "the GPU has free", f"set device=cpu, or {remedy}"
         raise InputError(
-            f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
+            f"this run would need about {expected / 1000:.1f} GB of memory and {where} "
             f"{there / 1000:.1f}: {remedy}"
         )
-    return f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}", plan
+    return line, plan
 
 
 def _status(name: str) -> float:

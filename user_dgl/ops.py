@@ -129,7 +129,9 @@ def csr_product(matrix: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
     The same as ``matrix @ x``, which first fills a block with zeros and copies it.
     """
-    out = x.new_empty(matrix.shape[0], x.shape[1])
+    shape = matrix.shape[0], x.shape[1]
+    # cuSPARSE is not known to leave alone what it multiplies with 0.
+    out = x.new_zeros(shape) if x.is_cuda else x.new_empty(shape)
     return torch.addmm(out, matrix, x, beta=0, out=out)
 
 

@@ -18,7 +18,7 @@ from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
-from user_dgl.memory import peak_memory_mb
+from user_dgl.memory import gpu_peak_memory_mb, peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
@@ -243,7 +243,10 @@ def write_outputs(
             "seconds": sum(fit.epoch_seconds),
         },
     ]
-    result["peak_memory_mb"] = peak_memory_mb()
+    # Of the first process now, of the others when they ended.
+    others = choices.sections.get("ranks", [])[1:]
+    result["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
+    result["gpu_peak_memory_mb"] = gpu_peak_memory_mb()
     result["seconds_total"] = time.perf_counter() - started
     run.write_result(result)
     for warning in fit.warnings:
@@ -348,6 +351,7 @@ def _result(inputs: Inputs, fit: Fit, choices: Choices) -> dict[str, Any]:
         "epochs": config.train.epochs,
         "seconds_per_epoch": statistics.median(fit.epoch_seconds),
         "engine": fit.engine,
+        "device": fit.device,
         "world_size": choices.world_size,
         "seed": config.seed,
         "versions": versions(),

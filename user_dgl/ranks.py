@@ -59,8 +59,8 @@ class Ranks:
         """x (in place) with those of all others added, without autograd."""
         if self.size > 1:
             self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
-            with self.waiting(what):
-                dist.all_reduce(x)
+            with self.waiting(what), self._sendable(x) as shared:
+                dist.all_reduce(shared)
         return x
 
     def exchange_rows(
@@ -77,8 +77,9 @@ class Ranks:
         """
         if self.size > 1:
             self.bytes_sent += x.numel() * x.element_size()
-            with self.waiting(what):
-                dist.all_to_all_single(out, x.contiguous(), list(received), list(sent))
+            with self.waiting(what), self._sendable(out) as into:
+                x = x.to(into.device).contiguous()
+                dist.all_to_all_single(into, x, list(received), list(sent))
 
     def from_first(self, make: Callable[[], T], what: str) -> T:
         """What the first rank makes, for all; a fault there is every rank's fault.
@@ -150,7 +151,18 @@ class Ranks:
     def wait(self, what: str) -> None:
         """Until all ranks are here."""
         with self.waiting(what):
-            dist.barrier()
+            # Not dist.barrier: with a GPU that would only wait until its stream is told to.
+            dist.all_reduce(torch.zeros(1))
+
+    @contextmanager
+    def _sendable(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
+        """x, or a copy of it that goes back to x in the end: gloo exchanges no rows of a GPU."""
+        if not (x.is_cuda and dist.get_backend() == "gloo"):
+            yield x
+            return
+        copy = x.cpu()
+        yield copy
+        x.copy_(copy)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -171,7 +183,7 @@ class Ranks:
 
 
 @contextmanager
-def joined(backend: str, timeout_s: float) -> Iterator[Ranks]:
+def joined(backend: str, timeout_s: float, device: torch.device) -> Iterator[Ranks]:
     """The ranks that a launcher started, together for as long as the block lasts.
 
     They meet as the environment says: in the file ``USER_DGL_STORE`` on one machine, else at
@@ -180,8 +192,10 @@ def joined(backend: str, timeout_s: float) -> Iterator[Ranks]:
     Parameters
     ----------
     backend : str
-        ``gloo``.
+        ``gloo`` or ``nccl``; with the latter, what is not on a GPU goes by gloo.
     timeout_s : float
+    device : torch.device
+        Where this process trains.
 
     Raises
     ------
@@ -195,6 +209,12 @@ def joined(backend: str, timeout_s: float) -> Iterator[Ranks]:
         store = dist.FileStore(file, size)
         store.set_timeout(timeout)
         how = {"store": store}
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if backend == "nccl":
+        # So that a rank that waits in vain says so, and is not ended by a watchdog.
+        os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
+        backend = "cpu:gloo,cuda:nccl"
     try:
         dist.init_process_group(backend, timeout=timeout, rank=rank, world_size=size, **how)
     except RuntimeError as error:

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from user_dgl.config import Config
+from user_dgl.device import resolve_device
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
@@ -207,15 +208,23 @@ class ShardTrainer(EpochLoop):
         super().__init__(config, log if first else silent, record if first else silent, save)
         self._shows_progress = first
         self.holding, self.ranks = holding, ranks
-        self.engine = resolve_engine(config.structure.engine)
+        self.device = device = resolve_device(config)
+        self.engine = resolve_engine(config.structure.engine, device)
         dtype = getattr(torch, config.train.precision)
         shard, part = holding.shard, holding.shard.part
-        self.features = FeatureMatrix(holding.feat, dtype=dtype, columns=holding.columns)
-        self._graph = part.graph()
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
+        self.memory = plan_memory(
+            config, len(part.pairs), holding.feat, device, here, halo=len(part.halo)
+        )
+        self._keeps_freed = self.memory.keeps_freed
+        self.features = FeatureMatrix(holding.feat, dtype, device, holding.columns)
+        self._graph = part.graph().to(device)
         self._nodes, self._pairs = (self._exchange(lists) for lists in (shard.nodes, shard.pairs))
-        self._owned = part.owned.to(dtype)
-        self._own_nodes = part.nodes[: part.num_owned]
-        self._first_weight = holding.first_weight.to(dtype)
+        self._pair_place = shard.pair_place.to(device)
+        self._owned = part.owned.to(device)
+        self._observed = holding.observed.to(device)
+        self._own_nodes = part.nodes[: part.num_owned].to(device)
+        self._first_weight = holding.first_weight.to(device, dtype)
         self.loss = USERLoss(
             config.loss,
             self._graph,
@@ -224,11 +233,10 @@ class ShardTrainer(EpochLoop):
             whole=(holding.num_nodes, holding.num_observed),
         )
         self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
-        self._keeps_freed = plan_memory(config, len(part.pairs), holding.feat, here).keeps_freed
 
     def _exchange(self, lists: Lists) -> Exchange:
-        return Exchange(self.ranks, lists.sent, lists.sent_counts, lists.received_counts)
+        sent = lists.sent.to(self.device)
+        return Exchange(self.ranks, sent, lists.sent_counts, lists.received_counts)
 
     @property
     def epoch_seconds(self) -> list[float]:
@@ -253,13 +261,13 @@ class ShardTrainer(EpochLoop):
         holding, config = self.holding, self.config
         structure = LearnedAdjacency(
             self._graph,
-            holding.observed,
-            self._first_weight[holding.shard.part.owned][None],
+            self._observed,
+            self._first_weight[self._owned][None],
             self._learns_structure,
         )
         self.model = USER(
             structure, self.features.shape[1], config.model, self.engine, view=holding.view
-        ).to(self._first_weight.dtype)
+        ).to(self.device, self._first_weight.dtype)
         draw_by(self.model, config.seed, 0, self._own_nodes)
         self._network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
         self._make_optimizer(self.model, structure.theta if self._learns_structure else None)
@@ -269,7 +277,7 @@ class ShardTrainer(EpochLoop):
         holding, part = self.holding, self.holding.shard.part
         own_weight = self.model.structure()[0]
         weight = self._pairs.extend(own_weight, "the weights of cut pairs")
-        weight = weight.index_select(0, holding.shard.pair_place)
+        weight = weight.index_select(0, self._pair_place)
         propagation = ShardPropagation(
             self._graph, weight, self._nodes, part.num_owned, holding.num_nodes, self.engine
         )
@@ -279,7 +287,7 @@ class ShardTrainer(EpochLoop):
             graph=self._graph,
             # Each pair counts on the rank that owns it.
             weights=(weight * self._owned,),
-            observed=holding.observed & part.owned,
+            observed=self._observed & self._owned,
             learnable=self._learns_structure,
             hidden=(hidden,),
             propagations=(propagation,),
@@ -358,13 +366,13 @@ class ShardTrainer(EpochLoop):
         n, owned = part.num_owned, part.owned
         ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
         return ShardFit(
-            nodes=self._own_nodes.numpy(),
-            clusters=state.clusters[:, 0].numpy(),
-            probs=state.assignment[:n, 0].numpy(),
-            embedding=embedding.numpy(),
+            nodes=self._own_nodes.cpu().numpy(),
+            clusters=state.clusters[:, 0].cpu().numpy(),
+            probs=state.assignment[:n, 0].cpu().numpy(),
+            embedding=embedding.cpu().numpy(),
             pairs=part.pairs[owned].numpy(),
             ends=ends.sort(0).values.numpy(),
-            weight=state.weights[0][owned].numpy(),
+            weight=state.weights[0].cpu()[owned].numpy(),
             observed=self.holding.observed[owned].numpy(),
             kmeans=None if self.holding.view is None else self.holding.view.clusters,
             loss={"total": sum(means.values()), **means},

@@ -17,6 +17,7 @@ from user_dgl.candidates import draw_candidates, merge_candidates
 from user_dgl.clustering import silhouette
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
+from user_dgl.device import device_name, resolve_device
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError
@@ -61,6 +62,7 @@ class Fit:
     restart_losses : list of float
         Total of each replica.
     engine : str
+    device : str
     epoch_seconds : list of float
         Those before a resume included.
     warnings : list of str
@@ -77,6 +79,7 @@ class Fit:
     loss: dict[str, float]
     restart_losses: list[float]
     engine: str
+    device: str
     epoch_seconds: list[float]
     warnings: list[str]
 
@@ -121,11 +124,11 @@ class Trainer(EpochLoop):
         save: Callable[[dict[str, Any]], None] = lambda state: None,
     ):
         check_sizes(graph, feat, config)
-        line, plan = check_memory(config, graph.num_edges, feat)
+        self.device = resolve_device(config)
+        line, plan = check_memory(config, graph.num_edges, feat, self.device)
         log(line)
         super().__init__(config, log, record, save)
         self.graph, self.feat, self._keeps_freed = graph, feat, plan.keeps_freed
-        self.device = _resolve_device(config.device)
         self.engine = resolve_engine(config.structure.engine, self.device)
         self.features = FeatureMatrix(
             feat, dtype=getattr(torch, config.train.precision), device=self.device
@@ -150,9 +153,8 @@ class Trainer(EpochLoop):
         NonFiniteLossError
             A term is NaN or infinite; nothing was updated with it.
         """
-        devices = [self.device] if self.device.type == "cuda" else []
         threads = threads_for(self.graph, self.feat, self.config)
-        with torch.random.fork_rng(devices=devices), threads, denormals_flushed():
+        with torch.random.fork_rng(devices=[]), threads, denormals_flushed():
             if checkpoint is None:
                 self._start()
             else:
@@ -269,6 +271,7 @@ class Trainer(EpochLoop):
             loss={"total": sum(means.values()), **means},
             restart_losses=losses.tolist(),
             engine=self.engine,
+            device=device_name(self.device),
             epoch_seconds=list(progress.epoch_seconds),
             warnings=empty_clusters(clusters, probs.shape[1]),
         )
@@ -310,7 +313,7 @@ class Trainer(EpochLoop):
         structure = LearnedAdjacency(
             pairs.to(self.device),
             observed.to(self.device),
-            torch.full((len(old), pairs.num_edges), first, device=self.device),
+            old.new_full((len(old), pairs.num_edges), first),
         )
         with torch.no_grad():
             structure.theta[:, place] = old[:, kept]
@@ -336,7 +339,6 @@ class Trainer(EpochLoop):
 
     def _state(self) -> dict[str, Any]:
         """What a checkpoint holds."""
-        on_gpu = self.device.type == "cuda"
         return {
             "progress": vars(self._progress),
             "features": self._feat_digest,
@@ -345,7 +347,6 @@ class Trainer(EpochLoop):
             "optimizer": self.optimizer.state_dict(),
             "schedule": None if self.schedule is None else self.schedule.state_dict(),
             "rng": torch.get_rng_state(),
-            "rng_cuda": torch.cuda.get_rng_state(self.device) if on_gpu else None,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -365,8 +366,6 @@ class Trainer(EpochLoop):
         if self.schedule is not None:
             self.schedule.load_state_dict(state["schedule"])
         torch.set_rng_state(state["rng"])
-        if state["rng_cuda"] is not None:
-            torch.cuda.set_rng_state(state["rng_cuda"], self.device)
 
 
 def chosen_labels(config: Config, assignments: dict[str, np.ndarray], embedding: np.ndarray) -> str:
@@ -401,9 +400,3 @@ def feature_digest(feat: sp.csr_matrix) -> str:
     for part in (feat.indptr.astype(np.int64), feat.indices.astype(np.int64), feat.data):
         parts.update(np.ascontiguousarray(part).data)
     return parts.hexdigest()
-
-
-def _resolve_device(device: str) -> torch.device:
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("device=cuda: torch sees no CUDA device here; use device=cpu")
-    return torch.device("cuda" if device == "cuda" else "cpu")
