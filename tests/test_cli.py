@@ -32,8 +32,7 @@ RESULT_KEYS = {
     "num_clusters", "num_clusters_found", "num_labelled_nodes", "metrics", "scores", "floors",
     "noise", "structure", "loss", "restart_losses", "epochs", "stages", "seconds_total",
     "seconds_per_epoch", "peak_memory_mb", "engine", "world_size", "seed", "versions", "notes",
-    "assignments", "labels_from",
-    "warnings",
+    "assignments", "labels_from", "warnings", "device", "gpu_peak_memory_mb",
 }  # fmt: skip
 
 

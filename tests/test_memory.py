@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import scipy.sparse as sp
@@ -12,16 +13,18 @@ import torch
 
 from user_dgl import memory
 from user_dgl.config import load_config
+from user_dgl.distributed import _Run
 from user_dgl.errors import InputError
 from user_dgl.memory import check_memory, plan_memory
 
 ROOT = Path(__file__).parent.parent
 
 
-def _train(config, run_dir, *overrides):
+def _train(config, run_dir, *overrides, processes=None):
+    launch = [str(ROOT / "tools" / "launch.py"), "--nproc", str(processes), "--"]
     command = [
-        sys.executable, "-m", "user_dgl", "train", str(ROOT / "configs" / config),
-        f"output_dir={run_dir}", *overrides,
+        sys.executable, *(launch if processes else ["-m", "user_dgl"]), "train",
+        str(ROOT / "configs" / config), f"output_dir={run_dir}", *overrides,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -71,6 +74,22 @@ def test_memory_foretold_is_that_measured(tmp_path, settings):
     result, output = _train(config, tmp_path / "run", "train.epochs=2", *overrides)
     foretold = 1000 * float(output.partition("Memory: about ")[2].split()[0])
     assert foretold == pytest.approx(result["peak_memory_mb"], rel=0.2)
+
+
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch without gloo")
+def test_memory_foretold_of_two_processes(tmp_path):
+    settings = "data.synthetic.num_nodes=100000", "train.epochs=2"
+    result, output = _train("large/sbm_1m.yaml", tmp_path / "run", *settings, processes=2)
+    foretold = 1000 * float(output.partition("Memory: about ")[2].split()[0])
+    assert foretold == pytest.approx(result["peak_memory_mb"], rel=0.2)
+
+
+def test_processes_that_a_machine_cannot_hold_are_refused(monkeypatch):
+    run = _Run(load_config(None), Path("run"), print, SimpleNamespace(rank=1, size=3, first=False))
+    monkeypatch.setattr("user_dgl.distributed.machine_memory_mb", lambda: 3000)
+    run._check_memory(1000)
+    with pytest.raises(InputError, match=r"rank 1 .* 1\.1 GB .* 3 processes share the 3\.0"):
+        run._check_memory(1100)
 
 
 def test_a_run_that_cannot_fit_is_refused(monkeypatch):

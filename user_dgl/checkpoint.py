@@ -56,4 +56,6 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no checkpoint there to go on from") from None
     except Exception as error:  # torch raises many kinds for a damaged file
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: not a readable checkpoint ({first})") from None
+        raise InputError(
+            f"{path}: not a readable checkpoint ({first}): start anew with overwrite=true"
+        ) from None

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import user_dgl
 from user_dgl.config import Config, config_name, load_config, to_yaml
-from user_dgl.errors import InputError, NonFiniteLossError, RankError, ToldError
+from user_dgl.errors import (
+    InputError,
+    NonFiniteLossError,
+    RankError,
+    StoppedError,
+    ToldError,
+)
 
 # torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
 
@@ -52,9 +58,14 @@ def _status(arguments) -> int:
     except RankError as error:
         print(f"user-dgl: stopped: {error}", file=sys.stderr)
         return 4
+    except StoppedError as error:
+        if "RANK" not in os.environ:  # a launcher says it for all
+            print(f"user-dgl: stopped {error}", file=sys.stderr)
+        return 128 + error.number
     except KeyboardInterrupt:
         print(
-            "user-dgl: interrupted; train.resume=true goes on from the last checkpoint",
+            "user-dgl: interrupted; train.resume=true goes on from the last checkpoint, if there "
+            "is one",
             file=sys.stderr,
         )
         return 130

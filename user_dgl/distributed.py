@@ -149,6 +149,7 @@ class _Run:
             "nodes": part.num_owned,
             "halo": len(part.halo),
             "pairs": int(part.owned.sum()),
+            "cut_pairs": int((~part.owned).sum()),
             "peak_memory_mb": peak_memory_mb(),
             "gpu_peak_memory_mb": gpu_peak_memory_mb(),
         }

@@ -12,8 +12,9 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from user_dgl.config import Config
-from user_dgl.errors import NonFiniteLossError
+from user_dgl.errors import NonFiniteLossError, StoppedError
 from user_dgl.memory import freed_memory_kept
+from user_dgl.stopping import stop_signal
 
 
 @dataclass
@@ -66,6 +67,10 @@ class EpochLoop:
     def _refresh_candidates(self) -> None:
         """New candidates where they are due."""
 
+    def _agreed(self, number: int | None) -> int | None:
+        """The signal to stop for; several processes stop together."""
+        return number
+
     # -----------------------------------------------------------------------------------------
 
     def _make_optimizer(self, model: nn.Module, theta: torch.Tensor | None) -> None:
@@ -95,7 +100,7 @@ class EpochLoop:
             leave=False,
         )
         keeps_freed = self._keeps_freed
-        with bar, ExitStack() as memory:
+        with bar, ExitStack() as memory, stop_signal() as asked:
             while progress.epoch < train.epochs:
                 started = time.perf_counter()
                 self._refresh_candidates()
@@ -111,8 +116,16 @@ class EpochLoop:
                     keeps_freed = False
                 self._report(terms, in_use, extra, seconds)
                 bar.update()
-                if progress.epoch % train.checkpoint_every == 0 or progress.epoch == train.epochs:
+                number = None if progress.epoch == train.epochs else self._agreed(asked.number)
+                due = progress.epoch % train.checkpoint_every == 0
+                if due or number is not None or progress.epoch == train.epochs:
                     self._checkpoint()
+                if number is not None:
+                    raise StoppedError(
+                        f"by signal {number} after epoch {progress.epoch}, which is saved; "
+                        "train.resume=true goes on from there",
+                        number,
+                    )
 
     def _finite_means(self, terms: dict[str, torch.Tensor]) -> dict[str, float]:
         return finite_means(

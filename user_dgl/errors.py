@@ -16,5 +16,19 @@ class RankError(RuntimeError):
     """Another process of the run has ended or does not answer (exit status 4)."""
 
 
+class StoppedError(RuntimeError):
+    """Training was asked to stop by a signal, and has saved what it has.
+
+    Attributes
+    ----------
+    number : int
+        The signal; the exit status is 128 more.
+    """
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.number = number
+
+
 class NonFiniteLossError(RuntimeError):
     """A loss term became NaN or infinite; raised before the update (exit status 3)."""

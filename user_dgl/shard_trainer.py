@@ -338,6 +338,14 @@ class ShardTrainer(EpochLoop):
         values["total"] = sum(values.values())
         return values, in_use, {"megabytes_sent": (self.ranks.bytes_sent - sent) / 1e6}
 
+    def _agreed(self, number: int | None) -> int | None:
+        # By the largest number: some ranks may get the signal an epoch later than others.
+        asked = torch.zeros(65, device=self.device)
+        if number is not None:
+            asked[number] = 1
+        asked = self.ranks.summed_(asked, "whether to stop").nonzero()
+        return int(asked[-1]) if len(asked) else None
+
     def _sum_gradients(self) -> None:
         """Gradients of the network, of which every rank has a part."""
         for parameter in self._network:

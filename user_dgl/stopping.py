@@ -1,0 +1,44 @@
+"""Ctrl-C and SIGTERM while training: the epoch at hand is finished and saved first."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StopSignal:
+    """Which signal asked to stop, if any.
+
+    Attributes
+    ----------
+    number : int or None
+    """
+
+    def __init__(self):
+        self.number: int | None = None
+
+    def _ask(self, number: int, frame) -> None:
+        if self.number is not None:  # the second time: at once
+            raise KeyboardInterrupt
+        self.number = number
+
+
+@contextmanager
+def stop_signal() -> Iterator[StopSignal]:
+    """Takes SIGINT and SIGTERM as wishes as long as the block lasts; a second one ends it at once.
+
+    Outside of the main thread, where Python delivers no signals, and where somebody else has taken
+    them over, all stays as it is.
+    """
+    asked = StopSignal()
+    own = (signal.default_int_handler, signal.SIG_DFL)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in own:
+                before[number] = signal.signal(number, asked._ask)
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
