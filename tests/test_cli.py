@@ -15,7 +15,7 @@ import torch
 import yaml
 
 from user_dgl.cli import main
-from user_dgl.config import load_config
+from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.data import load_data
 
 ROOT = Path(__file__).parent.parent
@@ -344,3 +344,23 @@ def test_floors_are_not_run_without_labels(tmp_path, capsys):
     assert main(["train", default, *settings, *more, f"output_dir={run_dir}"]) == 0
     assert "floors" not in json.loads((run_dir / "result.json").read_text())
     assert "no labels, so the floors" in capsys.readouterr().out
+
+
+def test_config_reference_has_every_key_with_its_default(capsys):
+    assert main(["config", "--reference"]) == 0
+    text = capsys.readouterr().out
+    plain = yaml.safe_load(to_yaml(Config()))
+
+    def check(values, prefix=""):
+        for name, value in values.items():
+            if isinstance(value, dict):
+                assert f"## `{prefix}{name}`: " in text
+                check(value, f"{prefix}{name}.")
+                continue
+            (line,) = [row for row in text.splitlines() if row.startswith(f"| `{prefix}{name}` |")]
+            default = line.split("|")[2].strip().strip("`")
+            assert yaml.safe_load(default) == value, line
+            assert line.count("|") - line.count("\\|") == 5, line
+
+    check(plain)
+    assert main(["config"]) == 2

@@ -15,6 +15,7 @@ from user_dgl.errors import (
     StoppedError,
     ToldError,
 )
+from user_dgl.settings import reference
 
 # torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
 
@@ -84,12 +85,18 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(run=function)
         return sub
 
-    def takes_config(sub):
-        sub.add_argument("config", metavar="CONFIG", help="YAML file")
+    def takes_config(sub, needed=True):
+        sub.add_argument(
+            "config", metavar="CONFIG", help="YAML file", nargs=None if needed else "?"
+        )
         sub.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings")
 
     takes_config(command("train", _train, "train and write a run directory"))
-    takes_config(command("config", _config, "check the settings and print them resolved"))
+    sub = command("config", _config, "check the settings and print them resolved")
+    takes_config(sub, needed=False)
+    sub.add_argument(
+        "--reference", action="store_true", help="print every key with default and meaning instead"
+    )
     sub = command("perturb", _perturb, "write the noisy graph of a config, for data.noise.file")
     takes_config(sub)
     sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
@@ -145,6 +152,11 @@ def _train(arguments) -> None:
 
 
 def _config(arguments) -> None:
+    if arguments.reference:
+        print(reference(Config))
+        return
+    if arguments.config is None:
+        raise InputError("config: name a YAML file, or give --reference")
     print(to_yaml(load_config(arguments.config, arguments.overrides)), end="")
 
 

@@ -15,6 +15,8 @@ import typing
 from dataclasses import field
 from typing import Any
 
+import yaml
+
 from user_dgl.errors import InputError
 
 
@@ -55,6 +57,43 @@ def to_plain(config: Any) -> dict[str, Any]:
             value = to_plain(value)
         plain[item.name] = list(value) if isinstance(value, tuple) else value
     return plain
+
+
+def reference(cls: type, prefix: str = "") -> str:
+    """Every key of a section and of those in it, as Markdown: default, values, meaning."""
+    hints, rows, below = typing.get_type_hints(cls), [], []
+    for item in dataclasses.fields(cls):
+        hint, name = hints[item.name], prefix + item.name
+        if dataclasses.is_dataclass(hint):
+            title = f"## `{name}`: {item.metadata['doc']}"
+            below.append(f"{title}\n\n{reference(hint, name + '.')}")
+            continue
+        default = yaml.safe_dump(to_plain(cls())[item.name], default_flow_style=True)
+        default = default.removesuffix("\n").removesuffix("\n...")
+        # Renderers would take <name> for a tag.
+        meaning = " ".join(item.metadata["doc"].split()).replace("|", "\\|").replace("<", "\\<")
+        rows.append(f"| `{name}` | `{default}` | {_values(hint, item.metadata)} | {meaning} |")
+    table = ["| key | default | values | meaning |", "|---|---|---|---|", *rows]
+    return "\n\n".join(["\n".join(table)] * bool(rows) + below)
+
+
+_KINDS = {bool: "true, false", int: "whole number", float: "number", str: "text"}
+
+
+def _values(hint, metadata) -> str:
+    """What a key takes, in words."""
+    if metadata["choices"]:
+        return ", ".join(f"`{choice}`" for choice in metadata["choices"])
+    null = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
+    if isinstance(hint, types.UnionType):
+        kinds = [_KINDS[kind] for kind in typing.get_args(hint) if kind is not type(None)]
+    elif typing.get_origin(hint) is tuple:
+        kinds = [f"list of {_KINDS[typing.get_args(hint)[0]]}s"]
+    else:
+        kinds = [_KINDS[hint]]
+    bounds = (("low", "at least"), ("above", "above"), ("high", "at most"))
+    kinds += [f"{word} {metadata[name]}" for name, word in bounds if metadata[name] is not None]
+    return ", ".join(kinds) + ", null" * null
 
 
 def place(where, full):
