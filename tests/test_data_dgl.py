@@ -67,8 +67,7 @@ def test_failed_download_says_what_to_put_where(tmp_path, no_network, capsys):
     assert "\n" not in message
     assert message.startswith("dgl.data.CoraGraphDataset: cannot be loaded (no network")
     assert "put the unpacked https://" in message
-    assert "cora_v2.zip" in message
-    assert f"set data.path={tmp_path}" in message
+    assert re.search(rf"cora_v2\.zip in {re.escape(str(tmp_path))}/cora_v2\w*$", message)
     assert capsys.readouterr().out == ""  # stdout is for results
 
 

@@ -102,9 +102,8 @@ def _load_error(name: str, dataset, error: Exception) -> InputError:
     # Attributes of the instance, known before DGL turns to the files.
     if getattr(dataset, "_url", None):
         where = f"the unpacked {dataset.url}"
-    target = getattr(dataset, "_raw_dir", None)
-    if target is not None:
-        where += f" in {dataset.raw_path} and set data.path={target}"
+    if getattr(dataset, "_raw_dir", None) is not None:
+        where += f" in {dataset.raw_path}"
     else:
         where += " in a folder and name it with data.path"
     return InputError(f"dgl.data.{name}: cannot be loaded ({problem}): put {where}")
