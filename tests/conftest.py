@@ -11,6 +11,12 @@ from pathlib import Path
 import pytest
 
 
+def pytest_configure(config):
+    """Without GPUs, but for the tests of that name: results are compared bit for bit."""
+    if "gpu" not in (config.option.markexpr or ""):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """The folder of data sets that USER_DGL_DATA names; skips where there is none."""

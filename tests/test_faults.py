@@ -6,20 +6,30 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from user_dgl import pipeline
+from user_dgl.checkpoint import save_checkpoint
+from user_dgl.config import SyntheticConfig, load_config
+from user_dgl.data import block_model
+from user_dgl.errors import InputError, StoppedError
+from user_dgl.run_directory import RunDirectory
+from user_dgl.stopping import StopSignal
+from user_dgl.trainer import Trainer
+
 ROOT = Path(__file__).parent.parent
 CONFIG = str(ROOT / "configs" / "quickstart.yaml")
 # Candidates that change, replicas with an A' of their own, a schedule: all that a checkpoint holds.
 SETTINGS = (
-    "data.synthetic.num_nodes=300", "model.hidden_feats=[16]", "train.epochs=60",
+    "data.synthetic.num_nodes=300", "model.hidden_feats=[16]", "train.epochs=300",
     "train.restarts=2", "structure.shared=false", "structure.candidates.uniform=1",
     "structure.candidates.same_cluster=1", "structure.candidates.refresh_every=7",
-    "train.plateau_patience=2", "train.checkpoint_every=4", "eval.floors=false",
+    "train.plateau_patience=2", "train.checkpoint_every=20", "eval.floors=false",
 )  # fmt: skip
 SAME = ("clusters.csv", "embedding.npy", "learned_graph.npz", "input.npz")
 
@@ -67,79 +77,140 @@ def undisturbed(tmp_path_factory):
     return run_dir
 
 
+@contextmanager
+def _started(run_dir, *overrides):
+    """A run of its own, which does not outlast the block."""
+    process = subprocess.Popen(
+        _command(run_dir, *overrides), cwd=ROOT, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
+        # A shell's background jobs ignore it, and what they start too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_says_how_to_go_on(tmp_path, undisturbed, number):
     run_dir, rarely = tmp_path / "run", "train.checkpoint_every=1000"
-    process = subprocess.Popen(
-        _command(run_dir, rarely), cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        text=True,
-    )  # fmt: skip
-    _until_epoch(process, run_dir, 5)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    with _started(run_dir, rarely) as process:
+        _until_epoch(process, run_dir, 5)
+        process.send_signal(number)
+        process.send_signal(number)  # as service managers do
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     reached = len(_rows(run_dir))
     assert f"stopped by signal {number:d} after epoch {reached}, which is saved" in errors
     assert "train.resume=true" in errors
-    assert "Traceback" not in errors
+    assert errors.count("\n") == 1
     checkpoint = torch.load(run_dir / "checkpoint.pt", weights_only=True)
-    assert checkpoint["progress"]["epoch"] == reached < 60
+    assert checkpoint["progress"]["epoch"] == reached < 300
     done = _run(run_dir, rarely, "train.resume=true")
     assert done.returncode == 0, done.stderr
     _assert_same(run_dir, undisturbed)
 
 
+def test_a_signal_in_the_last_epoch_leaves_the_results_to_the_resume(tmp_path, undisturbed):
+    """On a large graph they take longer than who stops a process waits."""
+    config = load_config(CONFIG, [*SETTINGS, f"output_dir={tmp_path / 'run'}"])
+
+    class Late(StopSignal):
+        @property
+        def number(self):
+            return signal.SIGTERM if len(_rows(tmp_path / "run")) == 300 else None
+
+        @number.setter
+        def number(self, value):
+            pass
+
+    @contextmanager
+    def late():
+        yield Late()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "stop_signal", late)
+        with pytest.raises(StoppedError, match="after epoch 300, which is saved"):
+            pipeline.train(config, tmp_path / "run", lambda line: None)
+    assert not (tmp_path / "run" / "result.json").exists()
+    done = _run(tmp_path / "run", "train.resume=true")
+    assert done.returncode == 0, done.stderr
+    _assert_same(tmp_path / "run", undisturbed)
+
+
+def test_without_anybody_who_saves_a_signal_is_what_it_was():
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    data = block_model(SyntheticConfig(num_nodes=50))
+    seen = []
+    Trainer(
+        data.graph, data.feat, load_config(None, ["model.num_clusters=5", "train.epochs=1"]),
+        record=lambda row: seen.extend(map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))),
+    ).fit()  # fmt: skip
+    assert seen == handlers
+
+
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_resumed_each_time(tmp_path, undisturbed, kills):
-    """Loading, training, writing a checkpoint or a result: whenever it comes."""
+    """Starting, training, writing a checkpoint or a result: whenever it comes."""
     run_dir, rng = tmp_path / "run", np.random.default_rng(kills)
-    # Slowed down by a checkpoint every epoch, so that many kills fall into the writing of one.
-    command = _command(run_dir, "train.resume=true", "train.checkpoint_every=1")
-    done = 0
-    while done < kills:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            process.wait(timeout=rng.uniform(0.1, 8))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            done += 1
-        else:
-            errors = process.stderr.read()
-            assert process.returncode == 0, errors
-            _assert_same(run_dir, undisturbed)
-            for file in run_dir.iterdir():  # it got to the end between kills: from the start
-                file.unlink()
-        process.stderr.close()
-        process.wait()
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
-    _assert_same(run_dir, undisturbed)
-
-
-def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path, undisturbed):
-    run_dir = tmp_path / "run"
-    process = subprocess.Popen(
-        _command(run_dir), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _until_epoch(process, run_dir, 9)
-    process.kill()
-    process.wait()
-    before = (run_dir / "checkpoint.pt").read_bytes()
-
-    def small_files():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, len(before) // 2))
-
-    done = _run(run_dir, "train.resume=true", preexec_fn=small_files)
-    assert done.returncode == 2
-    assert "checkpoint.pt: cannot be written" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert (run_dir / "checkpoint.pt").read_bytes() == before
-    assert not list(run_dir.glob(".*.part"))
-    done = _run(run_dir, "train.resume=true")
+    # So often that many kills fall into the writing of one.
+    settings = "train.resume=true", "train.checkpoint_every=2"
+    finished = killed = 0
+    while killed < kills:
+        with _started(run_dir, *settings) as process:
+            if killed % 3:  # else even before the first epoch
+                reached = len(_rows(run_dir)) if (run_dir / "metrics.jsonl").exists() else 0
+                _until_epoch(process, run_dir, min(reached + 1, 300))
+            try:
+                process.wait(timeout=rng.uniform(0, 2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                killed += 1
+                continue
+        assert process.returncode == 0
+        _assert_same(run_dir, undisturbed)
+        finished += 1
+        for file in run_dir.iterdir():  # it got to the end between kills: from the start
+            file.unlink()
+    done = _run(run_dir, *settings)
     assert done.returncode == 0, done.stderr
     _assert_same(run_dir, undisturbed)
+    print(f"{kills} kills, {finished + 1} runs finished")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("num_nodes", [300, 3000])
+def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path, num_nodes, share):
+    """Wherever in the file it is full; blocks below and above those of the buffer."""
+    file, values = tmp_path / "checkpoint.pt", torch.zeros(num_nodes, 16)
+    save_checkpoint(file, {"epoch": 1, "values": values})
+    before = file.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(share * len(before)), limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"checkpoint\.pt: cannot be written: File too large"):
+            save_checkpoint(file, {"epoch": 2, "values": values})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
+def test_a_full_disk_in_mid_training_is_one_line(tmp_path):
+    run_dir = tmp_path / "run"
+
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    done = _run(run_dir, preexec_fn=small_files)
+    assert done.returncode == 2
+    assert "checkpoint.pt: cannot be written: File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(run_dir.glob(".*.part"))
+    done = _run(run_dir, "train.resume=true", "train.epochs=300")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_that_cannot_be_written():
@@ -163,3 +234,10 @@ def test_a_truncated_checkpoint_is_refused_and_nothing_touched(tmp_path, undistu
     assert "overwrite=true" in done.stderr
     assert done.stderr.count("\n") == 1
     assert {file.name: file.read_bytes() for file in run_dir.iterdir()} == before
+
+
+def test_what_a_killed_process_was_about_to_write_is_no_run(tmp_path, undisturbed):
+    (tmp_path / ".config.yaml.part").write_text("seed: 0")
+    config = load_config(CONFIG, [*SETTINGS, "train.resume=true"])
+    _, checkpoint = RunDirectory.open_for_training(tmp_path, config)
+    assert checkpoint is None

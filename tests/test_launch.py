@@ -88,11 +88,32 @@ def test_a_fault_ends_all_with_its_status_and_one_message(tmp_path, override, st
     assert "Traceback" not in done.stderr
 
 
-def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path):
+LONGER = ("train.epochs=200", "distributed.timeout_s=20")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A longer run of two processes that nothing disturbs."""
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    done = _run(2, run_dir, *LONGER)
+    assert done.returncode == 0, done.stderr
+    return run_dir
+
+
+def _assert_goes_on_to(run_dir, whole):
+    assert not (run_dir / "result.json").exists()
+    done = _run(2, run_dir, *LONGER, "train.resume=true")
+    assert done.returncode == 0, done.stderr
+    found, expected = _outcome(run_dir), _outcome(whole)
+    assert found[:2] == expected[:2]
+    assert np.array_equal(found[2], expected[2])
+
+
+def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):
     """To the same result as without the fault; and nothing listens beyond this machine."""
-    run_dir, longer = tmp_path / "run", ("train.epochs=400", "distributed.timeout_s=20")
+    run_dir = tmp_path / "run"
     process = subprocess.Popen(
-        _command(2, run_dir, *longer), cwd=ROOT, stderr=subprocess.PIPE, text=True
+        _command(2, run_dir, *LONGER), cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
     try:
         _until(lambda: (run_dir / "metrics.jsonl").exists())
@@ -107,16 +128,8 @@ def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path):
     assert process.returncode == 128 + signal.SIGKILL
     assert "signal 9" in errors
     assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
-    assert not (run_dir / "result.json").exists()
-    reached = len((run_dir / "metrics.jsonl").read_text().splitlines())
-    assert reached < 400
-    done = _run(2, run_dir, *longer, "train.resume=true")
-    assert done.returncode == 0, done.stderr
-    whole = _run(2, tmp_path / "whole", *longer)
-    assert whole.returncode == 0, whole.stderr
-    found, expected = _outcome(run_dir), _outcome(tmp_path / "whole")
-    assert found[:2] == expected[:2]
-    assert np.array_equal(found[2], expected[2])
+    assert len((run_dir / "metrics.jsonl").read_text().splitlines()) < 200
+    _assert_goes_on_to(run_dir, whole)
 
 
 def test_a_fault_of_the_second_process_alone(tmp_path):
@@ -152,20 +165,34 @@ def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_p
     assert len(list(run_dir.glob("checkpoint-*.pt"))) == 3
 
 
-def test_interrupt(tmp_path):
+@pytest.mark.parametrize("rank", [None, 1])
+def test_a_signal_stops_all_in_the_same_epoch_and_saves_it(tmp_path, whole, rank):
+    """Ctrl-C at the launcher, or a scheduler that ends one of the ranks."""
     run_dir = tmp_path / "run"
     process = subprocess.Popen(
-        _command(2, run_dir, "train.epochs=100000"), cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
+        _command(2, run_dir, *LONGER, "train.checkpoint_every=1000"),
+        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     try:
         _until(lambda: (run_dir / "metrics.jsonl").exists())
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=40)
+        if rank is None:
+            process.send_signal(signal.SIGINT)
+        else:
+            os.kill(_rank(process.pid, rank), signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert "train.resume=true" in errors
+    assert process.returncode == 128 + (signal.SIGINT if rank is None else signal.SIGTERM)
+    reached = len((run_dir / "metrics.jsonl").read_text().splitlines())
+    assert errors.count(f"after epoch {reached}, which is saved; train.resume=true") == 1
     assert "Traceback" not in errors
+    epochs = [
+        torch.load(file, weights_only=True)["progress"]["epoch"]
+        for file in run_dir.glob("checkpoint-*.pt")
+    ]
+    assert epochs == [reached, reached]
+    _assert_goes_on_to(run_dir, whole)
 
 
 def test_two_machines(alone, tmp_path):
@@ -281,8 +308,13 @@ def test_a_process_for_each_gpu_and_no_more_unless_they_share(launch, capsys):
         launch._parse(["--nproc", "3", "--", "train", CONFIG])
     assert refused.value.code == 2
     assert "more processes than the 2 GPUs here" in capsys.readouterr().err
-    shared = launch._parse(["--nproc", "3", "--backend", "gloo", "--", "train", CONFIG])
-    assert shared.nproc == 3
+    for words in (
+        ["--backend", "gloo", "--", "train", CONFIG],
+        ["--", "train", CONFIG, "distributed.backend=gloo"],
+        ["--", "train", CONFIG, "device=cpu"],
+    ):
+        assert launch._parse(["--nproc", "3", *words]).nproc == 3
+    assert launch._parse(["--", "train", CONFIG, "device=cpu"]).nproc == 1
 
 
 def test_the_backend_goes_among_the_settings(launch):

@@ -5,7 +5,6 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import scipy.sparse as sp
@@ -13,7 +12,7 @@ import torch
 
 from user_dgl import memory
 from user_dgl.config import load_config
-from user_dgl.distributed import _Run
+from user_dgl.distributed import check_machines
 from user_dgl.errors import InputError
 from user_dgl.memory import check_memory, plan_memory
 
@@ -84,12 +83,11 @@ def test_memory_foretold_of_two_processes(tmp_path):
     assert foretold == pytest.approx(result["peak_memory_mb"], rel=0.2)
 
 
-def test_processes_that_a_machine_cannot_hold_are_refused(monkeypatch):
-    run = _Run(load_config(None), Path("run"), print, SimpleNamespace(rank=1, size=3, first=False))
-    monkeypatch.setattr("user_dgl.distributed.machine_memory_mb", lambda: 3000)
-    run._check_memory(1000)
-    with pytest.raises(InputError, match=r"rank 1 .* 1\.1 GB .* 3 processes share the 3\.0"):
-        run._check_memory(1100)
+def test_processes_that_a_machine_cannot_hold_are_refused():
+    """The first rank, which has the whole graph, may be far larger than the others."""
+    check_machines([("0", 2500, 4000), ("0", 700, 4000), ("0", 700, 4000), ("1", 3000, 3100)])
+    with pytest.raises(InputError, match=r"machine 1: its 2 .* 3\.2 GB .* has 3\.1"):
+        check_machines([("0", 2500, 4000), ("1", 1600, 3100), ("1", 1600, 3100)])
 
 
 def test_a_run_that_cannot_fit_is_refused(monkeypatch):

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -57,13 +57,16 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     most, device = int(arguments.max_edges), arguments.device
     summary = kernels(most, device)
-    rows = epochs(most, arguments.engines.split(","), arguments.modes.split(","), device)
-    summary |= exponents(rows, device) | bytes_each(most, device)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = []
     with open(arguments.out, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in epochs(most, arguments.engines.split(","), arguments.modes.split(","), device):
+            rows.append(row)
+            writer.writerow(row)
+            file.flush()
+    summary |= exponents(rows, device) | bytes_each(most, device)
     arguments.out.with_suffix(".summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     for name, value in summary.items():
         print(f"{name}: {value}")
@@ -229,24 +232,22 @@ def _bytes_of_step(num_nodes: int, num_edges: int) -> int:
 # Epochs
 
 
-def epochs(most: int, engines: list[str], modes: list[str], device: str) -> list[dict]:
-    """Rows of the CSV file."""
+def epochs(most: int, engines: list[str], modes: list[str], device: str) -> Iterator[dict]:
+    """Rows of the CSV file, each when it is measured."""
     sizes = [size for size in SIZES if size <= most]
     if len(sizes) < 2:
         sizes = [most // 4, most // 2, most]
-    rows = []
     print("| engine | mode | nodes | edges | s/epoch | peak MB |\n|---|---|---|---|---|---|")
     for mode in modes:
         for engine in engines:
             for size in sizes:
                 row = _train(engine, mode, size // EDGES_PER_NODE, size, device)
-                rows.append(row)
                 print(
                     f"| {engine} | {mode} | {row['num_nodes']:,} | {row['num_edges']:,} "
                     f"| {row['seconds_per_epoch']:.2f} | {row['peak_memory_mb']:.0f} |",
                     flush=True,
                 )
-    return rows
+                yield row
 
 
 def _train(engine: str, mode: str, num_nodes: int, num_edges: int, device: str) -> dict:

@@ -13,12 +13,15 @@ import argparse
 import dataclasses
 import logging
 import os
+import signal
 import socket
 import sys
 import tempfile
 from pathlib import Path
 
 LAST_LINES = 20
+# Seconds for the epoch at hand after Ctrl-C. The agent of older torch allows 30.
+EPOCH_S = 600
 # Exit status of a process that lost another one.
 LOST = 4
 
@@ -66,7 +69,10 @@ def _parse(argv) -> argparse.Namespace:
         parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
     import torch
 
-    gpus = torch.cuda.device_count()
+    # What the command says of it counts too.
+    gpus = 0 if "device=cpu" in arguments.command else torch.cuda.device_count()
+    if "distributed.backend=gloo" in arguments.command:
+        arguments.backend = "gloo"
     arguments.nproc = arguments.nproc or max(gpus, 1)
     if gpus and arguments.nproc > gpus and arguments.backend != "gloo":
         parser.error(
@@ -90,8 +96,7 @@ def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     # What went wrong is told by the process that it happened to; the agent would tell it again.
-    for name in ("torch.distributed.elastic", "torch.distributed.launcher"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     config = LaunchConfig(
         min_nodes=arguments.nnodes,
         max_nodes=arguments.nnodes,
@@ -101,15 +106,18 @@ def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
         start_method="spawn",
         **_rendezvous(arguments, folder),
         **_logs(LaunchConfig, nproc, folder),
+        **_patience(LaunchConfig),
     )
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
         return _failed(_first(error.failures), folder / "logs")
-    except (KeyboardInterrupt, SignalException):
-        print("launch: interrupted; train.resume=true goes on from the last checkpoint",
-              file=sys.stderr)  # fmt: skip
-        return 130
+    except SignalException as error:
+        print("launch: stopped", file=sys.stderr)
+        return 128 + error.sigval
+    except KeyboardInterrupt:
+        print("launch: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
     return 0
 
 
@@ -139,6 +147,12 @@ def _rendezvous(arguments, folder: Path) -> dict:
 def _loopback() -> str:
     names = [name for _, name in socket.if_nameindex()]
     return next((name for name in ("lo", "lo0") if name in names), names[0])
+
+
+def _patience(launch_config: type) -> dict:
+    """How long processes that were asked to stop may take for the epoch that they are in."""
+    fields = {field.name for field in dataclasses.fields(launch_config)}
+    return {"shutdown_timeout": EPOCH_S} if "shutdown_timeout" in fields else {}
 
 
 def _logs(launch_config: type, nproc: int, folder: Path) -> dict:

@@ -39,11 +39,27 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Save tensors and plain types; a crash leaves the previous checkpoint in place."""
-    write_atomically(path, lambda file: torch.save(state, file))
+
+    def write(file) -> None:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            # torch finds its own account of the file wrong once a write has failed.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
+
+    write_atomically(path, write)
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
+def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") -> dict[str, Any]:
     """Load what `save_checkpoint` wrote, refusing anything but tensors and plain types.
+
+    Parameters
+    ----------
+    path : Path
+    remedy : str
+        What to do where it cannot be read.
 
     Raises
     ------
@@ -56,6 +72,4 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no checkpoint there to go on from") from None
     except Exception as error:  # torch raises many kinds for a damaged file
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            f"{path}: not a readable checkpoint ({first}): start anew with overwrite=true"
-        ) from None
+        raise InputError(f"{path}: not a readable checkpoint ({first}): {remedy}") from None

@@ -1,4 +1,7 @@
-"""The command ``user-dgl``. Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process."""
+"""The command ``user-dgl``.
+
+Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process, 128 + n stopped by signal n.
+"""
 
 import argparse
 import json
@@ -60,7 +63,7 @@ def _status(arguments) -> int:
         print(f"user-dgl: stopped: {error}", file=sys.stderr)
         return 4
     except StoppedError as error:
-        if "RANK" not in os.environ:  # a launcher says it for all
+        if os.environ.get("RANK", "0") == "0":  # the first of several processes, for all
             print(f"user-dgl: stopped {error}", file=sys.stderr)
         return 128 + error.number
     except KeyboardInterrupt:
@@ -70,6 +73,15 @@ def _status(arguments) -> int:
             file=sys.stderr,
         )
         return 130
+    except MemoryError:
+        print("user-dgl: error: the memory of the machine does not suffice", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported here
+            raise
+        first = str(error).splitlines()[0]
+        print(f"user-dgl: error: {first}: set device=cpu or a smaller model", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
         sys.stderr.close()
         return 0

@@ -39,13 +39,13 @@ def resolve_backend(backend: str, device: torch.device) -> str:
     own_gpu = device.type == "cuda" and torch.cuda.device_count() >= int(
         os.environ.get("LOCAL_WORLD_SIZE", 1)
     )
-    if backend == "nccl" and not own_gpu:
+    works = own_gpu and torch.distributed.is_nccl_available()
+    if backend == "nccl" and not works:
         raise InputError(
-            "distributed.backend=nccl needs a GPU for each process: start fewer, or use gloo"
+            "distributed.backend=nccl needs a GPU for each process and a torch with NCCL: start "
+            "fewer, or use gloo"
         )
-    if backend == "auto":
-        return "nccl" if own_gpu and torch.distributed.is_nccl_available() else "gloo"
-    return backend
+    return ("nccl" if works else "gloo") if backend == "auto" else backend
 
 
 def device_name(device: torch.device) -> str:

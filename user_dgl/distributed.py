@@ -21,7 +21,13 @@ from user_dgl.device import device_name, resolve_backend, resolve_device
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.graph import Graph, index_dtype
-from user_dgl.memory import gpu_peak_memory_mb, machine_memory_mb, peak_memory_mb
+from user_dgl.memory import (
+    floors_memory_mb,
+    gpu_memory_line,
+    gpu_peak_memory_mb,
+    machine_memory_mb,
+    peak_memory_mb,
+)
 from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory
@@ -46,6 +52,7 @@ from user_dgl.run_directory import RunDirectory
 from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
 from user_dgl.shards import shards_of
 from user_dgl.smoothing import SmoothedView
+from user_dgl.stopping import stop_signal
 from user_dgl.trainer import Fit, chosen_labels, empty_clusters, feature_digest
 
 
@@ -85,11 +92,20 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         if fault is not None:
             raise fault
 
+    def same_backend() -> None:
+        if len(set(backends)) > 1:
+            raise InputError(
+                f"the processes would talk by {' and '.join(sorted(set(backends)))}, as their "
+                "machines have it: set distributed.backend=gloo"
+            )
+
     with joined(backend, config.distributed.timeout_s, device) as ranks:
         # Told together: alone, each would say it, or be ended before it can.
         ranks.everyone(check, "the devices of all ranks")
+        backends = ranks.gathered(backend, "the backends of all ranks")
+        ranks.from_first(same_backend, "the backends of all ranks")
         try:
-            return _Run(config, output_dir, log, ranks).train()
+            return _Run(config, output_dir, log, ranks, device).train()
         except NonFiniteLossError:
             ranks.leave_to_first()
             raise
@@ -98,8 +114,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
 class _Run:
     """One rank's way through a run."""
 
-    def __init__(self, config: Config, output_dir: Path, log, ranks: Ranks):
-        self.config, self.output_dir, self.ranks = config, output_dir, ranks
+    def __init__(self, config: Config, output_dir: Path, log, ranks: Ranks, device: torch.device):
+        self.config, self.output_dir, self.ranks, self.device = config, output_dir, ranks, device
         self.log = log if ranks.first else lambda line: None
         self.started = time.perf_counter()
         # On the first rank.
@@ -128,13 +144,12 @@ class _Run:
             holding,
             config,
             ranks,
+            self.device,
             log=self.log,
             record=run.record,
             save=lambda state: save_shards(run, state, ranks),
         )
-        expected_mb = trainer.memory.expected_mb
-        ranks.everyone(lambda: self._check_memory(expected_mb), "the memory of all ranks")
-        self._log_memory(ranks.gathered(expected_mb, "the memory of all ranks"))
+        self._check_memory(config, holding, trainer.memory.expected_mb)
         # Nothing that was there is touched before all that can be checked is.
         names = ranks.from_first(lambda: self._open(run), "the run directory")
         checkpoints = ranks.everyone(
@@ -143,7 +158,8 @@ class _Run:
         )
         if ranks.first:
             self.log(self.inputs.summary(trainer.engine, self.output_dir))
-        fit = trainer.fit(checkpoints)
+        with stop_signal() as trainer.stop:
+            fit = trainer.fit(checkpoints)
         part = holding.shard.part
         sizes = {
             "nodes": part.num_owned,
@@ -189,22 +205,28 @@ class _Run:
         output_dir = str(self.output_dir.resolve())
         return self.inputs.config, output_dir, folder and str(parts.path)
 
-    def _check_memory(self, expected_mb: float) -> None:
-        """Refuse what this machine cannot hold."""
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.ranks.size))
-        there = machine_memory_mb()
-        if expected_mb * here > there:
-            raise InputError(
-                f"rank {self.ranks.rank} would need about {expected_mb / 1000:.1f} GB of memory "
-                f"and {here} processes share the {there / 1000:.1f} of the machine: take more "
-                "machines with fewer processes each, or lower model.hidden_feats"
+    def _check_memory(self, config: Config, holding: Holding, expected_mb: float) -> None:
+        """Refuse what a machine or its GPUs cannot hold; log what is expected."""
+        ranks, part, what = self.ranks, holding.shard.part, "the memory of all ranks"
+        if ranks.first and config.eval.floors and self.inputs.raw_feat is not None:
+            expected_mb = max(expected_mb, floors_memory_mb(config, self.inputs.raw_feat))
+        if self.device.type == "cuda":
+            here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
+            sharing = -(-here // torch.cuda.device_count())
+            ranks.everyone(
+                lambda: gpu_memory_line(
+                    config, len(part.pairs), holding.feat, self.device, sharing, len(part.halo)
+                ),
+                what,
             )
-
-    def _log_memory(self, expected_mb: list[float] | None) -> None:
-        if expected_mb is not None:
+        machine = os.environ.get("GROUP_RANK", "0")
+        everyone = ranks.gathered((machine, expected_mb, machine_memory_mb()), what)
+        ranks.from_first(lambda: check_machines(everyone), what)
+        if ranks.first:
+            each = [expected for _, expected, _ in everyone]
             self.log(
-                f"Memory: about {sum(expected_mb) / 1000:.2f} GB at the peak in "
-                f"{len(expected_mb)} processes, {max(expected_mb) / 1000:.2f} in the largest"
+                f"Memory: about {sum(each) / 1000:.2f} GB at the peak in {len(each)} processes, "
+                f"{max(each) / 1000:.2f} in the largest"
             )
 
     def _open(self, run: RunDirectory) -> list[str] | None:
@@ -225,6 +247,29 @@ class _Run:
         resolved = self.inputs.resolved(self.output_dir)
         _, checkpoint = RunDirectory.open_for_training(run.path, resolved, of_several)
         return None if checkpoint is None else checkpoint["shards"]
+
+
+def check_machines(everyone: list[tuple[str, float, float]]) -> None:
+    """Refuse more than a machine has.
+
+    Parameters
+    ----------
+    everyone : list of (str, float, float)
+        Of each rank its machine, its expected peak and the machine's memory, in 10^6 bytes.
+
+    Raises
+    ------
+    InputError
+    """
+    for machine in dict.fromkeys(name for name, _, _ in everyone):
+        here = [(expected, there) for name, expected, there in everyone if name == machine]
+        expected, there = sum(peak for peak, _ in here), here[0][1]
+        if expected > there:
+            raise InputError(
+                f"machine {machine}: its {len(here)} processes would need about "
+                f"{expected / 1000:.1f} GB of memory, and it has {there / 1000:.1f}: take more "
+                "machines with fewer processes each, or lower model.hidden_feats"
+            )
 
 
 def _read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from user_dgl.config import Config
 from user_dgl.errors import NonFiniteLossError, StoppedError
 from user_dgl.memory import freed_memory_kept
-from user_dgl.stopping import stop_signal
+from user_dgl.stopping import StopSignal
 
 
 @dataclass
@@ -51,6 +51,8 @@ class EpochLoop:
         self.config, self.log, self.record, self.save = config, log, record, save
         self._progress = Progress()
         self._keeps_freed, self._shows_progress = False, True
+        # Whoever saves checkpoints may put one here that listens, see `stop_signal`.
+        self.stop = StopSignal()
 
     # What a trainer adds.
 
@@ -100,7 +102,7 @@ class EpochLoop:
             leave=False,
         )
         keeps_freed = self._keeps_freed
-        with bar, ExitStack() as memory, stop_signal() as asked:
+        with bar, ExitStack() as memory:
             while progress.epoch < train.epochs:
                 started = time.perf_counter()
                 self._refresh_candidates()
@@ -116,7 +118,7 @@ class EpochLoop:
                     keeps_freed = False
                 self._report(terms, in_use, extra, seconds)
                 bar.update()
-                number = None if progress.epoch == train.epochs else self._agreed(asked.number)
+                number = self._agreed(self.stop.number)
                 due = progress.epoch % train.checkpoint_every == 0
                 if due or number is not None or progress.epoch == train.epochs:
                     self._checkpoint()

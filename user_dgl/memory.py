@@ -74,6 +74,14 @@ def peak_memory_mb() -> float:
         return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
+def _resident_mb() -> float:
+    """Resident set of this process now, in 10^6 bytes."""
+    try:
+        return _status("VmRSS:") / 1e6
+    except (OSError, IndexError):
+        return peak_memory_mb()
+
+
 def gpu_peak_memory_mb() -> float | None:
     """Most that tensors of this process held on its GPU at a time, in 10^6 bytes; None without."""
     return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_initialized() else None
@@ -125,10 +133,7 @@ def plan_memory(
     halo : int
         Nodes of other processes whose rows come in at each product.
     """
-    try:
-        now = _status("VmRSS:") / 1e6
-    except (OSError, IndexError):
-        now = peak_memory_mb()
+    now = _resident_mb()
     if config.train.mode == "partition":
         added = _partition_bytes(config, num_edges, feat)
         return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
@@ -280,10 +285,8 @@ def check_memory(
     expected, there = plan.expected_mb, machine_memory_mb()
     line = f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
     if device.type == "cuda":
-        # On the machine only the stages before are foretold, not what CUDA's libraries take.
-        expected = _step_bytes(config, num_edges, feat) / 1e6
-        there = torch.cuda.mem_get_info(device)[0] / 1e6
-        line = f"Memory: about {expected / 1000:.2f} GB of the GPU's {there / 1000:.1f} free"
+        # Of the machine's the stages before training are foretold, not what CUDA's libraries take.
+        line += f", and {gpu_memory_line(config, num_edges, feat, device)}"
     if expected > there:
         if config.model.encoder == "smooth":
             remedy = "lower model.smooth.num_components and structure.critic.num_components"
@@ -291,14 +294,43 @@ def check_memory(
             remedy = "raise train.partition.num_parts, or lower model.hidden_feats"
         else:
             remedy = "set train.mode=partition, or lower model.hidden_feats or train.restarts"
-        where = "the machine has"
-        if device.type == "cuda":
-            where, remedy = "the GPU has free", f"set device=cpu, or {remedy}"
         raise InputError(
-            f"this run would need about {expected / 1000:.1f} GB of memory and {where} "
+            f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
             f"{there / 1000:.1f}: {remedy}"
         )
     return line, plan
+
+
+def gpu_memory_line(
+    config: Config,
+    num_edges: int,
+    feat: sp.csr_matrix,
+    device: torch.device,
+    num_processes: int = 1,
+    halo: int = 0,
+) -> str:
+    """What training holds of a GPU that so many processes share; refuses what cannot fit.
+
+    Raises
+    ------
+    InputError
+    """
+    expected = _step_bytes(config, num_edges, feat, halo)
+    # What torch keeps for its next tensor is free for this process.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = (torch.cuda.mem_get_info(device)[0] + kept) / num_processes
+    if expected > free:
+        raise InputError(
+            f"training would need about {expected / 1e9:.1f} GB of the GPU, of which "
+            f"{free / 1e9:.1f} are free for each of {num_processes} processes there: set "
+            "device=cpu, or lower model.hidden_feats or train.restarts"
+        )
+    return f"about {expected / 1e9:.2f} GB of the GPU's {free / 1e9:.1f} free"
+
+
+def floors_memory_mb(config: Config, feat: sp.csr_matrix) -> float:
+    """Peak of the floors of a process that holds what it holds now, in 10^6 bytes."""
+    return _resident_mb() + (_FIXED + _floor_bytes(config, feat)) / 1e6
 
 
 def _status(name: str) -> float:

@@ -24,8 +24,14 @@ from user_dgl.graph import Graph
 
 ENGINES = ("dgl", "csr")
 
-# Rows of (N, d) tensors handled at a time where the whole would be one block more.
+# Rows of (N, d) tensors that a CPU handles at a time where the whole would be one block more.
 _BLOCK = 2**14
+
+
+def _blocks(x: torch.Tensor) -> list[slice]:
+    """Slices of the rows of x; one for all on a GPU, whose calls cost more than its memory."""
+    size = _BLOCK if x.device.type == "cpu" else max(len(x), 1)
+    return [slice(start, start + size) for start in range(0, len(x), size)]
 
 
 def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
@@ -193,8 +199,7 @@ def _symmetric_product(graph, weight, x, diagonal=None, once=False, num_rows=Non
 def _row_dot(x, y):
     """Dot product of each row, (N,), in blocks: the product as a whole would be one (N, d) more."""
     dots = x.new_empty(len(x))
-    for start in range(0, len(x), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for block in _blocks(x):
         torch.sum(x[block] * y[block], 1, out=dots[block])
     return dots
 
@@ -202,8 +207,7 @@ def _row_dot(x, y):
 def column_dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Dot product of each column (d,) of x and y (N, d), in blocks, without autograd."""
     dots = x.new_zeros(x.shape[1])
-    for start in range(0, len(x), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for block in _blocks(x):
         dots += (x[block] * y[block]).sum(0)
     return dots
 

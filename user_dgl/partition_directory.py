@@ -24,6 +24,7 @@ from user_dgl.smoothing import SmoothedView
 
 # Settings that the parts depend on: a run with others needs parts of its own.
 _DECISIVE = ("seed", "data", "features", "structure", "model")
+_REMEDY = "write the folder again with user-dgl partition"
 _NUMBERS = ("num_nodes", "num_pairs", "num_observed")
 
 
@@ -105,7 +106,7 @@ class PartitionDirectory:
 
     def read_whole(self) -> dict[str, Any]:
         """What `write` got for the first rank."""
-        return load_checkpoint(self.path / self.whole_file)
+        return load_checkpoint(self.path / self.whole_file, _REMEDY)
 
     def read_holding(self, rank: int, size: int) -> Holding:
         """What a rank holds.
@@ -116,7 +117,7 @@ class PartitionDirectory:
         """
         file = self._rank_file(rank, size)
         try:
-            return _holding(load_checkpoint(file))
+            return _holding(load_checkpoint(file, _REMEDY))
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: not of this version of user_dgl ({error})") from None
 

@@ -31,6 +31,7 @@ from user_dgl.perturb import Perturbed, perturb
 from user_dgl.preparation import Preparation
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
+from user_dgl.stopping import stop_signal
 from user_dgl.trainer import Fit, Trainer
 from user_dgl.versions import versions
 
@@ -200,7 +201,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     run, checkpoint = RunDirectory.open_for_training(output_dir, resolved, of_one)
     log(inputs.summary(trainer.engine, output_dir))
     trainer.record, trainer.save = run.record, run.save_checkpoint
-    fit = trainer.fit(checkpoint)
+    with stop_signal() as trainer.stop:
+        fit = trainer.fit(checkpoint)
     choices = Choices.of(trainer.preparation)
     if isinstance(trainer, PartitionTrainer):
         choices.sections["partition"] = trainer.partition
@@ -246,7 +248,8 @@ def write_outputs(
     # Of the first process now, of the others when they ended.
     others = choices.sections.get("ranks", [])[1:]
     result["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
-    result["gpu_peak_memory_mb"] = gpu_peak_memory_mb()
+    on_gpu = [gpu_peak_memory_mb(), *(rank["gpu_peak_memory_mb"] for rank in others)]
+    result["gpu_peak_memory_mb"] = None if None in on_gpu else sum(on_gpu)
     result["seconds_total"] = time.perf_counter() - started
     run.write_result(result)
     for warning in fit.warnings:

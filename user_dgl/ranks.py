@@ -59,8 +59,11 @@ class Ranks:
         """x (in place) with those of all others added, without autograd."""
         if self.size > 1:
             self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
-            with self.waiting(what), self._sendable(x) as shared:
-                dist.all_reduce(shared)
+            with self.waiting(what):
+                shared = x.cpu() if self._by_way_of_cpu(x) else x
+                _completed(dist.all_reduce(shared, async_op=True))
+                if shared is not x:
+                    x.copy_(shared)
         return x
 
     def exchange_rows(
@@ -77,9 +80,15 @@ class Ranks:
         """
         if self.size > 1:
             self.bytes_sent += x.numel() * x.element_size()
-            with self.waiting(what), self._sendable(out) as into:
-                x = x.to(into.device).contiguous()
-                dist.all_to_all_single(into, x, list(received), list(sent))
+            with self.waiting(what):
+                into, x = out, x.contiguous()
+                if self._by_way_of_cpu(x):
+                    into, x = torch.empty_like(out, device="cpu"), x.cpu()
+                _completed(
+                    dist.all_to_all_single(into, x, list(received), list(sent), async_op=True)
+                )
+                if into is not out:
+                    out.copy_(into)
 
     def from_first(self, make: Callable[[], T], what: str) -> T:
         """What the first rank makes, for all; a fault there is every rank's fault.
@@ -152,17 +161,11 @@ class Ranks:
         """Until all ranks are here."""
         with self.waiting(what):
             # Not dist.barrier: with a GPU that would only wait until its stream is told to.
-            dist.all_reduce(torch.zeros(1))
+            _completed(dist.all_reduce(torch.zeros(1), async_op=True))
 
-    @contextmanager
-    def _sendable(self, x: torch.Tensor) -> Iterator[torch.Tensor]:
-        """x, or a copy of it that goes back to x in the end: gloo exchanges no rows of a GPU."""
-        if not (x.is_cuda and dist.get_backend() == "gloo"):
-            yield x
-            return
-        copy = x.cpu()
-        yield copy
-        x.copy_(copy)
+    def _by_way_of_cpu(self, x: torch.Tensor) -> bool:
+        """Whether gloo talks, which exchanges no rows of a GPU."""
+        return x.is_cuda and dist.get_backend() == "gloo"
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -174,12 +177,19 @@ class Ranks:
         """
         try:
             yield
+        except torch.cuda.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[0]
             raise RankError(
                 f"rank {self.rank} of {self.size}: no answer for {what} within "
                 f"{self.timeout_s:g} s, or another rank has ended ({reason})"
             ) from None
+
+
+def _completed(work: dist.Work) -> None:
+    """Wait by the work: where torch itself does, it need not keep to TORCH_NCCL_BLOCKING_WAIT."""
+    work.wait()
 
 
 @contextmanager

@@ -24,6 +24,7 @@ _DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile)
 _FREE = (
     "output_dir",
     "overwrite",
+    "device",
     "data.root",
     "train.resume",
     "train.log_every",
@@ -84,7 +85,7 @@ class RunDirectory:
         run = cls(path)
         checkpoint = None
         try:
-            occupied = path.exists() and (not path.is_dir() or any(path.iterdir()))
+            occupied = path.exists() and (not path.is_dir() or any(map(_counts, path.iterdir())))
             if occupied and config.train.resume:
                 run.check_same_settings(config)
                 if (path / cls.checkpoint_file).exists():
@@ -268,6 +269,11 @@ class RunDirectory:
             return np.load(file, allow_pickle=False)
         except _DAMAGED as error:
             raise InputError(f"{file}: not a readable npz file ({error})") from None
+
+
+def _counts(file: Path) -> bool:
+    """Whether a file is more than what a killed process was about to write."""
+    return not (file.name.startswith(".") and file.name.endswith(".part"))
 
 
 def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:

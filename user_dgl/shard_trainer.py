@@ -18,7 +18,6 @@ import torch
 from torch import nn
 
 from user_dgl.config import Config
-from user_dgl.device import resolve_device
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
@@ -31,6 +30,8 @@ from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
+
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +190,7 @@ class ShardTrainer(EpochLoop):
     holding : Holding
     config : Config
     ranks : Ranks
+    device : torch.device
     log, record, save : callable
         As in `EpochLoop`; ``log`` and ``record`` are called on the first rank alone.
     """
@@ -198,6 +200,7 @@ class ShardTrainer(EpochLoop):
         holding: Holding,
         config: Config,
         ranks: Ranks,
+        device: torch.device = _CPU,
         *,
         log: Callable[[str], None] = lambda line: None,
         record: Callable[[dict[str, Any]], None] = lambda row: None,
@@ -208,7 +211,7 @@ class ShardTrainer(EpochLoop):
         super().__init__(config, log if first else silent, record if first else silent, save)
         self._shows_progress = first
         self.holding, self.ranks = holding, ranks
-        self.device = device = resolve_device(config)
+        self.device = device
         self.engine = resolve_engine(config.structure.engine, device)
         dtype = getattr(torch, config.train.precision)
         shard, part = holding.shard, holding.shard.part
@@ -257,7 +260,7 @@ class ShardTrainer(EpochLoop):
     def _build(self) -> None:
         # The same first network on every rank.
         sequence = np.random.SeedSequence([self.config.seed, 0])
-        torch.manual_seed(int(sequence.generate_state(1)[0]))
+        torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
         holding, config = self.holding, self.config
         structure = LearnedAdjacency(
             self._graph,
@@ -339,8 +342,8 @@ class ShardTrainer(EpochLoop):
         return values, in_use, {"megabytes_sent": (self.ranks.bytes_sent - sent) / 1e6}
 
     def _agreed(self, number: int | None) -> int | None:
-        # By the largest number: some ranks may get the signal an epoch later than others.
-        asked = torch.zeros(65, device=self.device)
+        # One sum for all: some ranks may get the signal an epoch later than others.
+        asked = torch.zeros(65)
         if number is not None:
             asked[number] = 1
         asked = self.ranks.summed_(asked, "whether to stop").nonzero()

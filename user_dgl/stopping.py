@@ -1,9 +1,14 @@
 """Ctrl-C and SIGTERM while training: the epoch at hand is finished and saved first."""
 
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# A service manager or scheduler may send the same wish twice.
+_REPEATS_WITHIN_S = 1.0
 
 
 class StopSignal:
@@ -16,11 +21,15 @@ class StopSignal:
 
     def __init__(self):
         self.number: int | None = None
+        self._since = 0.0
 
     def _ask(self, number: int, frame) -> None:
-        if self.number is not None:  # the second time: at once
+        now = time.monotonic()
+        if self.number is None:
+            self.number, self._since = number, now
+        elif now - self._since > _REPEATS_WITHIN_S and "RANK" not in os.environ:
+            # Not one of several processes, which a launcher ends that has waited long enough.
             raise KeyboardInterrupt
-        self.number = number
 
 
 @contextmanager

@@ -166,7 +166,7 @@ class Trainer(EpochLoop):
 
     def _start(self) -> None:
         sequence = np.random.SeedSequence([self.config.seed, 0])
-        torch.manual_seed(int(sequence.generate_state(1)[0]))
+        torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
         structure, static = self.config.structure, self.preparation.static_candidates
         self._build(*initial_pairs(self.graph, structure, static, self._rng()))
         self._checkpoint()
@@ -182,8 +182,10 @@ class Trainer(EpochLoop):
         weight = weight.to(self.features.dtype)
         own = self._learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
+        # Without candidates the pairs are the observed edges, which are there already.
+        there = self.loss.graph if pairs.num_edges == self.graph.num_edges else pairs
         structure = LearnedAdjacency(
-            pairs.to(self.device), observed, weight, self._learns_structure
+            there.to(self.device), observed, weight, self._learns_structure
         ).to(self.device)
         self.model = USER(
             structure,
@@ -331,7 +333,7 @@ class Trainer(EpochLoop):
 
     def _structure_state(self) -> dict[str, torch.Tensor]:
         structure = self.model.structure
-        keys = torch.from_numpy(structure.graph.to("cpu").keys)
+        keys = torch.from_numpy(structure.graph.keys)
         return {"keys": keys, "observed": structure.observed.cpu().clone()}
 
     def _checkpoint(self) -> None:
