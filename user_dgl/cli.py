@@ -94,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
+    sub = command("report", _report, "write report.html, a page on a run, into its directory")
+    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     return parser
 
 
@@ -187,6 +189,15 @@ def _evaluate(arguments) -> None:
     from user_dgl.pipeline import evaluate
 
     print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
+
+
+def _report(arguments) -> None:
+    from user_dgl.report import write_report
+
+    path, missing = write_report(arguments.run_dir)
+    if missing:
+        print(f"Note: not there yet, so the report is without: {', '.join(missing)}")
+    print(path)
 
 
 def _check_output_file(out: Path, config: Config) -> None:
