@@ -1,9 +1,15 @@
 """The commands as users call them."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -312,6 +318,34 @@ def test_progress_is_plain_lines_without_a_terminal(tmp_path):
     epochs = [line for line in done.stdout.splitlines() if line.startswith("Epoch ")]
     assert [line[:11] for line in epochs] == [f"Epoch {e:05d}" for e in (5, 10, 15, 20)]
     assert "\r" not in done.stdout
+
+
+def test_progress_on_a_terminal_is_a_bar_below_whole_lines(tmp_path):
+    """Each line stands alone on its row of the screen, and the bar is gone in the end."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 200, 0, 0))
+    command = [
+        sys.executable, "-m", "user_dgl", "train", QUICKSTART, *FAST, "eval.floors=false",
+        f"output_dir={tmp_path / 'run'}", "train.epochs=40", "train.log_every=5",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    written = b""
+    with contextlib.suppress(OSError), open(screen, "rb", buffering=0) as output:
+        while part := output.read(4096):  # OSError at the end: the other side is closed
+            written += part
+    assert process.wait() == 0
+    assert re.search(r"training: +[0-9]+%\|.*/40 \[", written.decode())
+    rows = []
+    for row in written.decode().split("\n"):
+        shown = ""
+        for text in row.split("\r"):  # overwrites the row from its start
+            shown = text + shown[len(text) :]
+        rows.append(shown.rstrip())
+    epochs = [row for row in rows if row.startswith("Epoch ")]
+    assert [row[:11] for row in epochs] == [f"Epoch {e:05d}" for e in range(5, 41, 5)]
+    assert all(re.fullmatch(r".* \| Time [0-9.]+", row) for row in epochs)
+    assert not any("training" in row for row in rows)
 
 
 def test_data_without_features_use_the_neighbours(tmp_path, capsys):

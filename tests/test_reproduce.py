@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -440,17 +439,6 @@ def test_paper_is_whole():
 
 # ---------------------------------------------------------------------------------------------
 # Figures
-
-
-def test_heat_map_keeps_the_weight():
-    path = sp.diags([1.0, 1.0, 1.0], 1, shape=(4, 4))
-    graph = (path + path.T).tocsr()
-    image = figures.heat_map(graph, np.array([0, 2, 1, 3]), 2)
-    # Nodes 0, 2 | 1, 3: every edge of the path 0-1-2-3 crosses.
-    assert image.tolist() == [[0, 3], [3, 0]]
-    assert figures.share_inside(graph, np.array([0, 0, 1, 1])) == pytest.approx(2 / 3)
-    alone = figures.normalised(sp.csr_matrix((2, 2)))
-    assert alone.nnz == 0
 
 
 def test_pictures(tmp_path):

@@ -5,6 +5,7 @@ Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process, 128 + n sto
 
 import argparse
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -124,6 +125,23 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
+    sub = command("report", _report, "write report.html, a page on a run, into its directory")
+    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub = command("export", _export, "write the cleaned graph, clusters or embeddings of a run")
+    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub.add_argument("--graph", type=Path, metavar="FILE", help="edges of A' (.csv, .npz)")
+    chosen = sub.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--threshold", type=_weight, metavar="T", help="only edges that weigh T or more"
+    )
+    chosen.add_argument(
+        "--top-k", type=_positive, metavar="K", help="only the K heaviest edges of each node"
+    )
+    sub.add_argument("--clusters", type=Path, metavar="FILE.csv", help="node ids and clusters")
+    sub.add_argument(
+        "--embedding", type=Path, metavar="FILE", help="embeddings (.npy), with node ids (.csv)"
+    )
+    sub.add_argument("--overwrite", action="store_true", help="replace files that exist")
     return parser
 
 
@@ -218,10 +236,42 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
+    return weight
+
+
 def _evaluate(arguments) -> None:
     from user_dgl.pipeline import evaluate
 
     print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
+
+
+def _report(arguments) -> None:
+    from user_dgl.report import write_report
+
+    path, missing = write_report(arguments.run_dir)
+    if missing:
+        print(f"Note: not there yet, so the report is without: {', '.join(missing)}")
+    print(path)
+
+
+def _export(arguments) -> None:
+    from user_dgl.export import Targets, export
+
+    lines = export(
+        arguments.run_dir,
+        Targets(arguments.graph, arguments.clusters, arguments.embedding),
+        threshold=arguments.threshold,
+        top_k=arguments.top_k,
+        overwrite=arguments.overwrite,
+    )
+    print("\n".join(lines))
 
 
 def _check_output_file(out: Path, config: Config) -> None:

@@ -286,11 +286,7 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     graph, added, labels = run.read_input()
     node_ids, clusters = run.read_clusters()
     embedding = run.read_embedding()
-    if not len(node_ids) == len(embedding) == graph.num_nodes:
-        raise InputError(
-            f"{run_dir}: {graph.num_nodes} nodes, {len(node_ids)} clusters and {len(embedding)} "
-            "embeddings do not belong together"
-        )
+    run.check_sizes(nodes=graph.num_nodes, clusters=len(node_ids), embeddings=len(embedding))
     if labels_file is not None:
         labels = read_labels(labels_file, node_ids, graph.num_nodes)
     report = _scores(graph, clusters, embedding, _labels(labels, graph.num_nodes))

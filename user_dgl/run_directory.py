@@ -1,7 +1,9 @@
 """The folder that a run leaves behind, and the rules for entering one."""
 
 import json
+import os
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from user_dgl.graph import Graph
 from user_dgl.settings import to_plain
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.
-_DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile)
+_DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 # Settings that may differ between a run and its continuation: they do not change the result.
 _FREE = (
     "output_dir",
@@ -50,15 +52,24 @@ class RunDirectory:
     learned_file = "learned_graph.npz"
     input_file = "input.npz"
     checkpoint_file = "checkpoint.pt"
+    report_file = "report.html"
     shard_files = "checkpoint-*.pt"
+    pictures_dir = "report"
+    # Of the report, each in `pictures_dir` with suffix .png.
+    pictures = ("loss", "observed_graph", "learned_graph", "weights", "map", "cluster_sizes")
 
     def __init__(self, path: Path):
         self.path = path
 
-    @property
-    def _files(self) -> list[Path]:
+    def own_files(self) -> list[Path]:
+        """Every file that a run or its report writes, but for the parts of a checkpoint."""
         cls = type(self)
-        return [self.path / v for k, v in vars(cls).items() if k.endswith("_file")]
+        files = [self.path / v for k, v in vars(cls).items() if k.endswith("_file")]
+        return files + [self.picture_path(name) for name in self.pictures]
+
+    def picture_path(self, name: str) -> Path:
+        """Where a picture of the report is."""
+        return self.path / self.pictures_dir / f"{name}.png"
 
     @classmethod
     def open_for_training(
@@ -95,7 +106,7 @@ class RunDirectory:
                 else:
                     (path / cls.metrics_file).unlink(missing_ok=True)
             elif occupied and config.overwrite and run._holds_run():
-                for file in run._files:
+                for file in run.own_files():
                     file.unlink(missing_ok=True)
                 run.remove_shards_but([])
             elif occupied and config.overwrite:
@@ -141,16 +152,19 @@ class RunDirectory:
         if not file.exists():
             return
         reached = checkpoint.get("progress", {}).get("epoch", 0)
-        kept = []
-        for line in file.read_text().splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:  # cut off by a crash
-                break
-            if row["epoch"] <= reached:
-                kept.append(line + "\n")
+        kept = [json.dumps(row) + "\n" for row in self.read_metrics() if row["epoch"] <= reached]
         data = "".join(kept).encode()
         write_atomically(file, lambda out: out.write(data))
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The rows of ``metrics.jsonl``, up to one that a crash cut off."""
+        rows = []
+        for line in self._existing(self.metrics_file).read_text(errors="replace").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows
 
     def record(self, row: dict[str, Any]) -> None:
         """Append one line to ``metrics.jsonl``."""
@@ -191,10 +205,15 @@ class RunDirectory:
 
     def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
         """What `write_input` wrote."""
-        with self._npz(self.input_file) as arrays:
-            keys = arrays["src"].astype(np.int64) * int(arrays["num_nodes"]) + arrays["dst"]
-            graph = Graph.from_keys(int(arrays["num_nodes"]), keys)
-            return graph, arrays["added"], arrays.get("labels")
+        file = self._existing(self.input_file)
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                num_nodes = int(arrays["num_nodes"])
+                keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
+                graph = Graph.from_keys(num_nodes, keys)
+                return graph, arrays["added"], arrays.get("labels")
+        except _DAMAGED as error:
+            raise InputError(f"{file}: not a readable npz file ({error})") from None
 
     def write_clusters(self, node_ids, clusters: np.ndarray) -> None:
         """``clusters.csv``: node, cluster."""
@@ -231,13 +250,17 @@ class RunDirectory:
         matrix = graph.to_scipy(torch.from_numpy(weight))
         self._write(self.learned_file, lambda file: sp.save_npz(file, matrix))
 
-    def read_learned_weight(self, graph: Graph) -> np.ndarray:
-        """Weight in A' of each pair of ``graph`` (E,)."""
+    def read_learned_graph(self) -> sp.csr_matrix:
+        """What `write_learned_graph` wrote."""
         file = self._existing(self.learned_file)
         try:
-            matrix = sp.load_npz(file).tocsr()
+            return sp.load_npz(file).tocsr()
         except _DAMAGED as error:
             raise InputError(f"{file}: not a SciPy sparse npz file ({error})") from None
+
+    def read_learned_weight(self, graph: Graph) -> np.ndarray:
+        """Weight in A' of each pair of ``graph`` (E,)."""
+        matrix = self.read_learned_graph()
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
 
@@ -248,7 +271,15 @@ class RunDirectory:
 
     def read_result(self) -> dict[str, Any]:
         """What `write_result` wrote."""
-        return json.loads(self._existing(self.result_file).read_text())
+        file = self._existing(self.result_file)
+        try:
+            return json.loads(file.read_text())
+        except ValueError as error:
+            raise InputError(f"{file}: not JSON ({error})") from None
+
+    def read_config_text(self) -> str:
+        """The settings as they stand in ``config.yaml``, of whatever version."""
+        return self._existing(self.config_file).read_text(errors="replace")
 
     def read_config(self) -> Config:
         """The resolved settings of the run."""
@@ -261,14 +292,15 @@ class RunDirectory:
         file = self.path / name
         if not file.is_file():
             raise InputError(f"{file}: not there; is {self.path} the folder of a finished run?")
+        if not os.access(file, os.R_OK):
+            raise InputError(f"{file}: may not be read: change its permissions")
         return file
 
-    def _npz(self, name: str):
-        file = self._existing(name)
-        try:
-            return np.load(file, allow_pickle=False)
-        except _DAMAGED as error:
-            raise InputError(f"{file}: not a readable npz file ({error})") from None
+    def check_sizes(self, **counts: int) -> None:
+        """Raise `InputError` unless the files given speak of equally many nodes."""
+        if len(set(counts.values())) > 1:
+            shown = ", ".join(f"{count} {name}" for name, count in counts.items())
+            raise InputError(f"{self.path}: {shown}: files of different runs do not go together")
 
 
 def _counts(file: Path) -> bool:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from reproduction.cells import Cell
 from reproduction.tables import NAMES
+from user_dgl.figures import heat_map, normalised, share_inside
 
 # Cells of a heat map along a side: a graph of thousands of nodes has too few edges to see them
 # one by one.
@@ -106,36 +107,6 @@ def read_graphs(run: Path) -> tuple[list[sp.csr_matrix], np.ndarray | None, np.n
     learned = sp.load_npz(run / RunDirectory.learned_file).tocsr()
     _, clusters = directory.read_clusters()
     return [clean.to_scipy(), noisy.to_scipy(), learned], labels, clusters
-
-
-def normalised(adjacency: sp.csr_matrix) -> sp.csr_matrix:
-    """D^-1/2 A D^-1/2; rows of isolated nodes stay 0."""
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    scale = np.zeros_like(degree)
-    np.divide(1, np.sqrt(degree), out=scale, where=degree > 0)
-    return (sp.diags(scale) @ adjacency @ sp.diags(scale)).tocsr()
-
-
-def heat_map(adjacency: sp.csr_matrix, order: np.ndarray, bins: int) -> np.ndarray:
-    """Sums of weight over a grid of ``bins`` by ``bins`` groups of consecutive nodes of ``order``.
-
-    >>> heat_map(sp.csr_matrix([[0, 2.0], [2.0, 0]]), np.array([1, 0]), 1)
-    array([[4.]])
-    """
-    size = len(order)
-    bins = min(bins, size)
-    position = np.empty(size, dtype=np.int64)
-    position[order] = np.arange(size) * bins // size
-    entries = adjacency.tocoo()
-    places = (position[entries.row], position[entries.col])
-    return sp.coo_matrix((entries.data, places), shape=(bins, bins)).toarray()
-
-
-def share_inside(adjacency: sp.csr_matrix, groups: np.ndarray) -> float:
-    """Share of the weight between nodes of one group."""
-    entries = adjacency.tocoo()
-    inside = groups[entries.row] == groups[entries.col]
-    return float(entries.data[inside].sum() / entries.data.sum())
 
 
 def _pyplot():

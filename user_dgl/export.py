@@ -1,0 +1,214 @@
+"""Results of a run as files of the user's: the cleaned graph, clusters, embeddings, by node id."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from pandas.api.types import is_numeric_dtype
+
+from user_dgl.checkpoint import write_atomically
+from user_dgl.errors import InputError
+from user_dgl.run_directory import RunDirectory
+
+_SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".npy", ".csv")}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Files to write; None is not asked for.
+
+    Attributes
+    ----------
+    graph : Path, optional
+        ``.csv``: a row ``source,target,weight`` for each edge of A', each edge once; ``.npz``:
+        symmetric SciPy CSR with rows in the order of ``clusters.csv``.
+    clusters : Path, optional
+        ``.csv``: a row ``node,cluster`` for each node.
+    embedding : Path, optional
+        ``.npy``: float32 (N, d), rows in the order of ``clusters.csv``; ``.csv``: a row for each
+        node, its id first.
+    """
+
+    graph: Path | None = None
+    clusters: Path | None = None
+    embedding: Path | None = None
+
+    def check(self, run: RunDirectory, overwrite: bool) -> None:
+        """Refuse files that cannot or must not be written, before anything is.
+
+        Raises
+        ------
+        InputError
+        """
+        files = {what: getattr(self, what) for what in _SUFFIXES if getattr(self, what)}
+        if not files:
+            raise InputError("nothing to export: name a file with --graph, --clusters, --embedding")
+        for what, file in files.items():
+            if file.suffix not in _SUFFIXES[what]:
+                suffixes = " or ".join(_SUFFIXES[what])
+                raise InputError(f"{file}: --{what} takes a name that ends in {suffixes}")
+            if not file.parent.is_dir():
+                raise InputError(f"{file.parent}: no such folder")
+            if file.resolve() in [own.resolve() for own in run.own_files()]:
+                raise InputError(f"{file}: a file of the run itself: choose another name")
+            if file.exists() and not overwrite:
+                raise InputError(f"{file}: exists; choose another name or add --overwrite")
+        if len({file.resolve() for file in files.values()}) < len(files):
+            raise InputError("one file for two exports: choose different names")
+
+
+def export(
+    run_dir: Path,
+    targets: Targets,
+    *,
+    threshold: float | None = None,
+    top_k: int | None = None,
+    overwrite: bool = False,
+) -> list[str]:
+    """Write results of a run to the files named, each whole or not at all.
+
+    Parameters
+    ----------
+    run_dir : Path
+    targets : Targets
+    threshold, top_k
+        Edges of A' to keep, see `kept_edges`.
+    overwrite : bool
+        Whether existing files may be replaced.
+
+    Returns
+    -------
+    list of str
+        What each file holds, a line each.
+
+    Raises
+    ------
+    InputError
+        A file exists, cannot be written or is of a wrong kind; the run has not ended or its files
+        are damaged; no edge would be left.
+    """
+    run = RunDirectory(run_dir)
+    if targets.graph is None and not threshold is top_k is None:
+        raise InputError("--threshold and --top-k choose edges for --graph, which is not given")
+    targets.check(run, overwrite)
+    ids, clusters = run.read_clusters()
+    names = pd.Series(ids, dtype=object)
+    lines, writes = [], []
+
+    def add(path: Path, write: Callable[[Any], None], what: str) -> None:
+        writes.append((path, write))
+        lines.append(f"{path}: {what}")
+
+    if targets.graph is not None:
+        learned = run.read_learned_graph()
+        run.check_sizes(**{"clusters": len(ids), "rows of A'": learned.shape[0]})
+        pairs = sp.triu(learned, k=1, format="coo")
+        kept = kept_edges(pairs, threshold, top_k)
+        what = f"{kept.nnz} of {pairs.nnz} edges of A' kept"
+        alone = len(ids) - len(np.union1d(kept.row, kept.col))
+        if alone:
+            what += f", {alone} of {len(ids)} nodes have none"
+        add(targets.graph, lambda file: _write_graph(file, targets.graph, kept, names), what)
+    if targets.clusters is not None:
+        table = pd.DataFrame({"node": names, "cluster": clusters})
+        what = f"{len(ids)} nodes in {len(np.unique(clusters))} clusters"
+        add(targets.clusters, lambda file: _write_csv(file, table), what)
+    if targets.embedding is not None:
+        embedding = run.read_embedding()
+        run.check_sizes(clusters=len(ids), embeddings=len(embedding))
+        add(
+            targets.embedding,
+            lambda file: _write_embedding(file, targets.embedding, embedding, names),
+            f"{len(ids)} nodes, {embedding.shape[1]} columns",
+        )
+    for path, write in writes:
+        write_atomically(path, write)
+    return lines
+
+
+def kept_edges(
+    pairs: sp.coo_matrix, threshold: float | None = None, top_k: int | None = None
+) -> sp.coo_matrix:
+    """Edges of A' that a threshold or a number of edges a node leaves; all but those of weight 0
+    where neither is given.
+
+    Parameters
+    ----------
+    pairs : scipy COO (N, N)
+        Each edge once.
+    threshold : float, optional
+        Least weight.
+    top_k : int, optional
+        Edges that are among the ``top_k`` heaviest of either end. Of equal weights the earlier
+        pair counts as heavier.
+
+    Returns
+    -------
+    scipy COO (N, N)
+
+    Raises
+    ------
+    InputError
+        No edge is left.
+
+    >>> pairs = sp.coo_matrix(([3.0, 2.0, 1.0], ([0, 0, 0], [1, 2, 3])), shape=(4, 4))
+    >>> kept_edges(pairs, threshold=2).col.tolist()
+    [1, 2]
+    >>> kept_edges(pairs, top_k=1).col.tolist()  # the heaviest of nodes 2 and 3 too
+    [1, 2, 3]
+    """
+    kept = pairs.data > 0
+    if threshold is not None:
+        kept &= pairs.data >= threshold
+    if top_k is not None:
+        kept &= _among_heaviest(pairs, top_k)
+    if not kept.any():
+        largest = f"the heaviest weighs {pairs.data.max():.4g}" if pairs.nnz else "A' has none"
+        raise InputError(f"no edge of A' would be left ({largest}): choose a lower --threshold")
+    return sp.coo_matrix((pairs.data[kept], (pairs.row[kept], pairs.col[kept])), pairs.shape)
+
+
+def _among_heaviest(pairs: sp.coo_matrix, top_k: int) -> np.ndarray:
+    """Whether each pair is among the ``top_k`` heaviest of one of its ends."""
+    node = np.concatenate([pairs.row, pairs.col])
+    pair = np.tile(np.arange(pairs.nnz), 2)
+    order = np.lexsort((pair, -pairs.data[pair], node))
+    starts = np.searchsorted(node[order], np.arange(pairs.shape[0]))
+    place = np.arange(len(node)) - starts[node[order]]
+    kept = np.zeros(pairs.nnz, dtype=bool)
+    kept[pair[order[place < top_k]]] = True
+    return kept
+
+
+def _write_graph(file, path: Path, kept: sp.coo_matrix, names: pd.Series) -> None:
+    if path.suffix == ".npz":
+        sp.save_npz(file, (kept + kept.T).tocsr())
+        return
+    ends = {"source": names.to_numpy()[kept.row], "target": names.to_numpy()[kept.col]}
+    _write_csv(file, pd.DataFrame({**ends, "weight": kept.data}))
+
+
+def _write_embedding(file, path: Path, embedding: np.ndarray, names: pd.Series) -> None:
+    if path.suffix == ".npy":
+        np.save(file, embedding)
+        return
+    table = pd.DataFrame(embedding, columns=[f"x{i}" for i in range(embedding.shape[1])])
+    table.insert(0, "node", names)
+    _write_csv(file, table)
+
+
+def _write_csv(file, table: pd.DataFrame) -> None:
+    """A table with a header; text in quotation marks unless all of it is whole numbers.
+
+    So an id may start with ``#``, which without them would make its row a comment.
+    """
+    file.write((",".join(table.columns) + "\n").encode())
+    text = [column for column in table if not is_numeric_dtype(table[column])]
+    plain = all(table[column].str.fullmatch("-?[0-9]+").all() for column in text)
+    quoting = csv.QUOTE_MINIMAL if plain else csv.QUOTE_NONNUMERIC
+    table.to_csv(file, index=False, header=False, quoting=quoting, lineterminator="\n")

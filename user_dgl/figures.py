@@ -1,0 +1,268 @@
+"""Pictures of a run: what they show, as arrays, and how it is drawn.
+
+Drawing needs matplotlib, the extra ``plot``, and takes figures of its own rather than pyplot's, so
+that nothing of a caller's plots changes. Widths suit the screen of a phone. Colours are Paul Tol's
+scheme "muted", which colour-blind people tell apart, and never the only sign of anything.
+"""
+
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from pandas.api.types import is_integer_dtype
+
+from user_dgl.errors import InputError
+
+_COLORS = (
+    "#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#882255", "#44AA99", "#999933",
+    "#AA4499",
+)  # fmt: skip
+_MARKERS = "os^DvPX"
+_WIDTH = 4.6  # inches
+_MOST_NAMED = 25  # clusters
+_STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 180,
+}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The style of all pictures here, whatever the settings of matplotlib on the machine.
+
+    Raises
+    ------
+    InputError
+        matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError(
+            "pictures need matplotlib, which is not installed: pip install 'user_dgl[plot]'"
+        ) from None
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def png(figure) -> bytes:
+    """A figure as PNG."""
+    file = io.BytesIO()
+    # Without the version of matplotlib, so that equal runs give equal files.
+    figure.savefig(file, format="png", metadata={"Software": None})
+    return file.getvalue()
+
+
+# -------------------------------------------------------------------------------------------------
+# Graphs
+
+
+def normalised(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+    """D^-1/2 A D^-1/2; rows of isolated nodes stay 0."""
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    scale = np.zeros_like(degree)
+    np.divide(1, np.sqrt(degree), out=scale, where=degree > 0)
+    return (sp.diags(scale) @ adjacency @ sp.diags(scale)).tocsr()
+
+
+def heat_map(adjacency: sp.csr_matrix, order: np.ndarray, bins: int) -> np.ndarray:
+    """Sums of weight over a grid of ``bins`` by ``bins`` groups of consecutive nodes of ``order``.
+
+    >>> heat_map(sp.csr_matrix([[0, 2.0], [2.0, 0]]), np.array([1, 0]), 1)
+    array([[4.]])
+    """
+    size = len(order)
+    bins = min(bins, size)
+    position = np.empty(size, dtype=np.int64)
+    position[order] = np.arange(size) * bins // size
+    entries = adjacency.tocoo()
+    places = (position[entries.row], position[entries.col])
+    return sp.coo_matrix((entries.data, places), shape=(bins, bins)).toarray()
+
+
+def share_inside(adjacency: sp.csr_matrix, groups: np.ndarray) -> float:
+    """Share of the weight between nodes of one group."""
+    entries = adjacency.tocoo()
+    inside = groups[entries.row] == groups[entries.col]
+    return float(entries.data[inside].sum() / entries.data.sum())
+
+
+def draw_heat_map(
+    image: np.ndarray, top: float, names: Sequence[int], sizes: np.ndarray, title: str
+):
+    """A heat map with lines between groups of nodes, and names of the larger ones.
+
+    Parameters
+    ----------
+    image : (B, B)
+        See `heat_map`.
+    top : float
+        Weight of the darkest colour.
+    names : sequence of int (K,)
+        Groups, in their order along both axes.
+    sizes : int (K,)
+        Nodes of each.
+    title : str
+    """
+    from matplotlib.colors import PowerNorm
+
+    figure, axes = _figure(5.3)
+    ends = np.cumsum(sizes)
+    size = int(ends[-1])
+    # The square root of the weight: most cells hold an edge or two, and a few hold many.
+    shown = axes.imshow(
+        image, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=top, clip=True),
+        extent=(0, size, size, 0),
+    )  # fmt: skip
+    axes.spines[:].set_visible(True)
+    if len(sizes) <= 20:  # more lines than that would hide the cells
+        for end in ends[:-1]:
+            axes.axhline(end, color="#CC6677", linewidth=0.5)
+            axes.axvline(end, color="#CC6677", linewidth=0.5)
+    wide = np.flatnonzero(sizes >= 0.04 * size)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks((ends - sizes / 2)[wide], [str(names[group]) for group in wide])
+        axis.set_tick_params(length=0, labelsize=8)
+    axes.xaxis.tick_top()
+    axes.set_title(title)
+    axes.set_ylabel("cluster")
+    bar = figure.colorbar(shown, location="bottom", shrink=0.7, aspect=30, extend="max")
+    steps = [top * share**2 for share in (0, 1 / 3, 2 / 3, 1)]
+    bar.set_ticks(steps, labels=[f"{step:.3g}" for step in steps])
+    bar.set_label("weight in a cell")
+    return figure
+
+
+# -------------------------------------------------------------------------------------------------
+# Training, weights, nodes
+
+
+def draw_loss(rows: pd.DataFrame, curves: dict[str, list[str]]):
+    """Panels of numbers over epochs, one below the other.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        With a column ``epoch``.
+    curves : dict of str to list of str
+        Title of a panel and the columns in it; a second one is drawn as points.
+    """
+    figure, panels = _figure(0.4 + 1.15 * len(curves), len(curves), sharex=True)
+    for axes, (title, columns) in zip(np.atleast_1d(panels), curves.items(), strict=True):
+        for column, style in zip(columns, ("-", "o"), strict=False):
+            known = rows[["epoch", column]].dropna()
+            style = "o" if len(known) == 1 else style
+            color = _COLORS[columns.index(column)]
+            axes.plot(known["epoch"], known[column], style, color=color, markersize=4)
+        axes.set_title(title, loc="left")
+        counts = is_integer_dtype(rows[columns[0]])
+        if counts:
+            axes.set_ylim(0, 1.15 * rows[columns[0]].max())
+        axes.yaxis.set_major_locator(_ticks(4, integer=counts))
+        axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-3, 5))
+        axes.grid(axis="y", alpha=0.3)
+    axes.xaxis.set_major_locator(_ticks(6, integer=True))
+    axes.set_xlabel("epoch")
+    return figure
+
+
+def draw_weights(groups: dict[str, np.ndarray]):
+    """Histograms of weights on one scale, one below the other.
+
+    Parameters
+    ----------
+    groups : dict of str to (P,)
+        Title and weights of each; none of them empty.
+    """
+    figure, panels = _figure(0.4 + 1.3 * len(groups), len(groups), sharex=True)
+    top = max(weight.max() for weight in groups.values()) or 1.0
+    edges = np.linspace(0, top, 41)
+    for axes, color, (title, weight) in zip(
+        np.atleast_1d(panels), (0, 1, 4), groups.items(), strict=False
+    ):
+        axes.hist(weight, bins=edges, color=_COLORS[color])
+        axes.set_title(f"{len(weight):,} {title}", loc="left")
+        axes.set_ylabel("pairs")
+        _count(axes.yaxis)
+    axes.set_xlabel("weight in A'")
+    return figure
+
+
+def draw_map(points: np.ndarray, groups: np.ndarray, names: Sequence[int]):
+    """Points in the plane, in colour and marker of their group; names in the middle of large ones.
+
+    Parameters
+    ----------
+    points : (M, 2)
+    groups : int (M,)
+    names : sequence of int (K,)
+        Groups, the largest first.
+    """
+    figure, axes = _figure(4.2)
+    size = float(np.clip(9000 / len(points), 5, 40))
+    looks = itertools.cycle(itertools.product(_MARKERS, _COLORS))
+    for group, (marker, color) in zip(range(len(names)), looks, strict=False):
+        x, y = points[groups == group].T
+        axes.scatter(x, y, s=size, color=color, marker=marker, alpha=0.7, linewidths=0)
+    for group in range(min(len(names), _MOST_NAMED)):
+        own = points[groups == group]
+        if not len(own):
+            continue
+        # The member in the middle, as the middle of two patches may be another group's.
+        middle = own[((own - np.median(own, axis=0)) ** 2).sum(1).argmin()]
+        axes.annotate(
+            str(names[group]), middle, xytext=(0, 9), textcoords="offset points", ha="center",
+            va="center", fontsize=8, bbox={"boxstyle": "round,pad=0.2", "fc": "white", "lw": 0.5},
+        )  # fmt: skip
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    axes.set_aspect("equal", adjustable="datalim")
+    return figure
+
+
+def draw_sizes(names: np.ndarray, sizes: np.ndarray):
+    """Nodes of each cluster as bars, in the order given; named if they are few."""
+    figure, axes = _figure(2.4)
+    axes.bar(np.arange(len(names)), sizes, width=0.8, color=_COLORS[0])
+    if len(names) <= _MOST_NAMED:
+        axes.set_xticks(np.arange(len(names)), names, fontsize=9 if len(names) <= 15 else 7)
+        axes.set_xlabel("cluster")
+    else:
+        axes.xaxis.set_major_locator(_ticks(6, integer=True))
+        axes.set_xlabel("clusters, the largest first")
+    axes.set_ylabel("nodes")
+    _count(axes.yaxis)
+    return figure
+
+
+def _figure(height: float, rows: int = 1, **options):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, height))
+    return figure, figure.subplots(rows, 1, **options)
+
+
+def _ticks(most: int, **options):
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(most, **options)
+
+
+def _count(axis) -> None:
+    """Ticks for whole numbers of any size: 20, 5k, 2M."""
+    from matplotlib.ticker import EngFormatter
+
+    axis.set_major_locator(_ticks(4, integer=True))
+    axis.set_major_formatter(EngFormatter(sep=""))

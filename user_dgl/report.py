@@ -1,0 +1,509 @@
+"""A run as one page for people: ``report.html`` with its pictures, made from the run directory.
+
+Nothing here reads labels: scores come from ``result.json``.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+import user_dgl
+from user_dgl.checkpoint import write_atomically
+from user_dgl.errors import InputError
+from user_dgl.figures import (
+    draw_heat_map,
+    draw_loss,
+    draw_map,
+    draw_sizes,
+    draw_weights,
+    drawing,
+    heat_map,
+    normalised,
+    share_inside,
+)
+from user_dgl.graph import Graph
+from user_dgl.html_page import Page
+from user_dgl.run_directory import RunDirectory
+
+# Cells of a heat map along a side, at most.
+_MOST_CELLS = 400
+# Nodes in the map of the embeddings: t-SNE of so many takes seconds.
+_MOST_POINTS = 1500
+# Fewer points than that have no neighbourhoods for t-SNE to keep.
+_LEAST_FOR_TSNE = 50
+_TYPICAL_NODES = 3
+_LONGEST_ID = 40
+_TASKS = {
+    "clustering": "Against the labels, percent",
+    "link_prediction": "Held-out edges against non-edges, percent",
+}
+_SCORES = {
+    "npsi": ("NPSI, bits", "lower is better"),
+    "modularity": ("modularity", "higher is better"),
+    "conductance": ("conductance, mean over clusters", "lower is better"),
+    "davies_bouldin": ("Davies-Bouldin index of the embeddings", "lower is better"),
+}
+_NOISE = {
+    "kind": "kind of noise",
+    "rate": "flipped pairs as a share of the edges",
+    "edges_added": "edges added",
+    "edges_removed": "edges removed",
+    "true_share": "added edges as a share of all",
+    "estimated_share": "the same as estimated by the critic",
+    "weight_auc": "AUC of 1/A' for added edges, %",
+    "weight_ap": "average precision of the same, %",
+}
+_RUN = {
+    "num_nodes": "nodes",
+    "num_observed_edges": "observed edges",
+    "num_candidate_edges": "candidate edges",
+    "num_features": "features",
+    "num_clusters": "clusters asked for",
+    "num_clusters_found": "clusters found",
+    "labels_from": "clusters are those of",
+    "epochs": "epochs",
+    "seconds_per_epoch": "seconds an epoch (median)",
+    "seconds_total": "seconds in all",
+    "peak_memory_mb": "peak memory, MB",
+    "engine": "engine",
+    "world_size": "processes",
+    "seed": "seed",
+}
+
+
+def write_report(run_dir: Path) -> tuple[Path, list[str]]:
+    """Write ``report.html`` and ``report/*.png`` into a run directory, over those there.
+
+    Time and memory are linear in nodes and pairs.
+
+    Parameters
+    ----------
+    run_dir : Path
+
+    Returns
+    -------
+    Path, list of str
+        The page, and the files of the run that are not there yet: it then shows what is.
+
+    Raises
+    ------
+    InputError
+        No run there, a damaged file, matplotlib not installed, folder not writable.
+    """
+    run = RunDirectory(run_dir)
+    with drawing():
+        content = _read(run)
+        page = _page(run, content)
+    try:
+        (run_dir / run.pictures_dir).mkdir(exist_ok=True)
+        for name in run.pictures:
+            run.picture_path(name).unlink(missing_ok=True)  # of an earlier report
+    except OSError as error:
+        path = run_dir / run.pictures_dir
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    for name, data in page.pictures.items():
+        write_atomically(run.picture_path(name), lambda file, data=data: file.write(data))
+    path, text = run_dir / run.report_file, page.html()
+    write_atomically(path, lambda file: file.write(text))
+    return path, content.missing
+
+
+# -------------------------------------------------------------------------------------------------
+# What the files hold
+
+
+class _Clusters:
+    """Clusters with the largest first.
+
+    Attributes
+    ----------
+    names : (K,)
+        As in ``clusters.csv``.
+    sizes : (K,)
+        Nodes of each.
+    rank : (N,)
+        Which of them each node is in.
+    order : (N,)
+        Nodes by cluster.
+    """
+
+    def __init__(self, clusters: np.ndarray):
+        names, codes, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+        largest_first = np.argsort(-sizes, kind="stable")
+        place = np.empty(len(names), dtype=np.int64)
+        place[largest_first] = np.arange(len(names))
+        self.names, self.sizes = names[largest_first], sizes[largest_first]
+        self.rank = place[codes]
+        self.order = np.argsort(self.rank, kind="stable")
+
+
+@dataclass(eq=False)
+class _Content:
+    """A run as read; what it has not got yet is None."""
+
+    missing: list[str]
+    config: str | None = None
+    rows: list[dict[str, Any]] | None = None
+    result: dict[str, Any] | None = None
+    node_ids: list[str] | None = None
+    clusters: _Clusters | None = None
+    embedding: np.ndarray | None = None
+    observed: Graph | None = None
+    added: np.ndarray | None = None
+    learned: sp.csr_matrix | None = None
+
+
+def _read(run: RunDirectory) -> _Content:
+    if not run.path.is_dir():
+        raise InputError(f"{run.path}: no such folder: give the output_dir of a run")
+    there = {
+        name: (run.path / name).is_file()
+        for name in (
+            run.config_file, run.metrics_file, run.input_file, run.clusters_file,
+            run.embedding_file, run.learned_file, run.result_file,
+        )
+    }  # fmt: skip
+    content = _Content([name for name, is_there in there.items() if not is_there])
+    if not any(there[name] for name in (run.metrics_file, run.clusters_file, run.result_file)):
+        raise InputError(
+            f"{run.path}: no run to report on: {', '.join(content.missing)} missing; train first, "
+            "and give the run's output_dir"
+        )
+    counts = {}
+    if there[run.config_file]:
+        content.config = run.read_config_text()
+    if there[run.metrics_file]:
+        content.rows = run.read_metrics()
+    if there[run.result_file]:
+        content.result = run.read_result()
+    if there[run.clusters_file]:
+        content.node_ids, clusters = run.read_clusters()
+        content.clusters = _Clusters(clusters)
+        counts["clusters"] = len(clusters)
+    if there[run.embedding_file]:
+        content.embedding = run.read_embedding()
+        counts["embeddings"] = len(content.embedding)
+    if there[run.input_file]:
+        content.observed, content.added, _ = run.read_input()
+        counts["nodes"] = content.observed.num_nodes
+    if there[run.learned_file]:
+        content.learned = run.read_learned_graph()
+        counts["rows of A'"] = content.learned.shape[0]
+    run.check_sizes(**counts)
+    return content
+
+
+# -------------------------------------------------------------------------------------------------
+# The page
+
+
+def _page(run: RunDirectory, content: _Content) -> Page:
+    page = Page(f"user_dgl run {run.path}")
+    result = content.result
+    if content.missing:
+        page.notice(f"Missing: {', '.join(content.missing)}. {_unfinished(run, content)}")
+    if result is not None:
+        page.text(
+            f"{result['num_nodes']:,} nodes, {result['num_observed_edges']:,} edges, "
+            f"{result['num_features']:,} features; {result['num_clusters_found']} of "
+            f"{result['num_clusters']} clusters found in {result['seconds_total']:,.1f} s."
+        )
+        _add_scores(page, result)
+    if content.clusters is not None:
+        _add_clusters(page, content)
+    if content.observed is not None and content.learned is not None:
+        _add_graphs(page, content)
+    if content.rows:
+        _add_training(page, content)
+    if result is not None:
+        _add_run(page, result)
+    page.section("Settings and files")
+    if content.config is not None:
+        page.folded(f"{run.config_file}: all settings", content.config)
+    if result is not None:
+        page.folded(f"{run.result_file}: all numbers", json.dumps(result, indent=2))
+    page.text(f"Made by user_dgl {user_dgl.__version__} from {run.path.resolve()}.")
+    return page
+
+
+def _unfinished(run: RunDirectory, content: _Content) -> str:
+    if run.result_file not in content.missing:
+        return "This page shows the rest."
+    reached = f" after {content.rows[-1]['epoch']} epochs" if content.rows else ""
+    return f"The run is not finished{reached}; this page shows what there is."
+
+
+def _add_scores(page: Page, result: dict[str, Any]) -> None:
+    metrics = result["metrics"]
+    prepared = result.get("floors_prepared", {})
+    floors = result.get("floors", {}) | {f"{k}, prepared features": prepared[k] for k in prepared}
+    page.section("Scores")
+    if any(value is not None for value in metrics.values()):
+        own = result.get("labels_from")
+        rows = {"this run" + (f", labels by {own}" if own else ""): metrics}
+        rows |= {
+            f"this run, labels by {name}": scores
+            for name, scores in result.get("assignments", {}).items()
+            if name != own
+        }
+        rows |= {f"floor {name}": scores for name, scores in floors.items()}
+        table = [[name, *(scores.get(key) for key in metrics)] for name, scores in rows.items()]
+        page.table(
+            _TASKS[result.get("task", "clustering")], ["", *(k.upper() for k in metrics)], table
+        )
+        labelled = result.get("num_labelled_nodes")
+        if labelled is not None:
+            page.text(f"{labelled:,} of {result['num_nodes']:,} nodes have a label.")
+        _compare(page, metrics, floors)
+    else:
+        page.text("No labels, so there are no scores against them.")
+    page.beside("tables")
+    rows = [
+        [*_SCORES.get(name, (name, "")), value] for name, value in result.get("scores", {}).items()
+    ]
+    page.table("Without labels", ["score", "", "value"], rows)
+    noise = result.get("noise", {})
+    if noise.get("kind", "none") != "none":
+        page.table("Noise", ["", "value"], _named(noise, _NOISE))
+    elif noise.get("estimated_share") is not None:
+        share = 100 * noise["estimated_share"]
+        page.text(f"By the critic {share:.1f}\u00a0% of the edges look like random pairs.")
+    for title in ("warnings", "notes"):
+        if result.get(title):
+            page.section(title.capitalize())
+            page.items(result[title])
+
+
+def _compare(page: Page, metrics: dict[str, Any], floors: dict[str, dict[str, Any]]) -> None:
+    """Say how far the run is above what needs no training."""
+    name = next(iter(metrics))
+    known = {floor: scores.get(name) for floor, scores in floors.items()}
+    known = {floor: score for floor, score in known.items() if score is not None}
+    if metrics[name] is None or not known:
+        return
+    best = max(known, key=known.get)
+    gain = metrics[name] - known[best]
+    said = f"{name.upper()} is {abs(gain):.2f} points {{}} the best floor, {best}"
+    if gain > 0:
+        page.text(f"{said.format('above')}. Floors train nothing.")
+    else:
+        page.notice(f"{said.format('below')}: training brought nothing that it has not.")
+
+
+def _add_clusters(page: Page, content: _Content) -> None:
+    clusters = content.clusters
+    sizes, num_nodes = clusters.sizes, len(clusters.rank)
+    page.section("Clusters")
+    page.beside("pictures")
+    if content.embedding is not None:
+        _add_map(page, content.embedding, clusters)
+    page.picture(
+        "cluster_sizes",
+        draw_sizes(clusters.names, sizes),
+        f"Bar chart: the largest of {len(sizes)} clusters has {sizes[0]:,} nodes, the smallest "
+        f"{sizes[-1]:,}.",
+        f"Nodes of each cluster; {num_nodes / len(sizes):,.1f} on average.",
+    )
+    page.below()
+    columns: dict[str, Sequence] = {
+        "cluster": clusters.names,
+        "nodes": sizes,
+        "% of nodes": 100 * sizes / num_nodes,
+    }
+    said = []
+    if content.observed is not None:
+        columns["% inside, A"] = _inside(content.observed.to_scipy(), clusters.rank)
+    if content.learned is not None:
+        columns["% inside, A'"] = _inside(content.learned, clusters.rank)
+    if content.observed is not None or content.learned is not None:
+        said.append("% inside: of the weight of edges at a cluster's nodes, what stays inside it.")
+    if content.embedding is not None:
+        columns["typical nodes"] = _typical_nodes(content)
+        said.append("Typical nodes: those whose embeddings are nearest to the cluster's mean.")
+    rows = list(zip(*columns.values(), strict=True))
+    page.table("Clusters, the largest first", list(columns), rows)
+    page.text(" ".join(said))
+
+
+def _inside(matrix: sp.csr_matrix, groups: np.ndarray) -> list[float | None]:
+    """Of the weight at each group's nodes, what stays inside it, percent; None where none is."""
+    entries = matrix.tocoo()
+    rows, columns = groups[entries.row], groups[entries.col]
+    size = int(groups.max()) + 1
+    volume = np.bincount(rows, entries.data, minlength=size)
+    same = rows == columns
+    internal = np.bincount(rows[same], entries.data[same], minlength=size)
+    return [
+        100 * part / all_ if all_ else None for part, all_ in zip(internal, volume, strict=True)
+    ]
+
+
+def _typical_nodes(content: _Content) -> list[str]:
+    typical = []
+    clusters = content.clusters
+    for nodes in np.split(clusters.order, np.cumsum(clusters.sizes)[:-1]):
+        rows = content.embedding[nodes]
+        nearest = np.argsort(((rows - rows.mean(0)) ** 2).sum(1), kind="stable")[:_TYPICAL_NODES]
+        typical.append(" · ".join(_short(content.node_ids[node]) for node in nodes[nearest]))
+    return typical
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_ID else text[: _LONGEST_ID - 1] + "…"
+
+
+# -------------------------------------------------------------------------------------------------
+# Pictures
+
+
+def _add_map(page: Page, embedding: np.ndarray, clusters: _Clusters) -> None:
+    nodes, drawn = np.arange(len(embedding)), "all"
+    if len(nodes) > _MOST_POINTS:
+        drawn = f"{_MOST_POINTS:,} of {len(nodes):,}, randomly drawn,"
+        # A stream of its own: a synthetic graph of seed 0 has its nodes in the order of stream 0.
+        nodes = np.random.default_rng([0, 9]).permutation(nodes)[:_MOST_POINTS]
+    points, how = plane(embedding[nodes])
+    page.picture(
+        "map",
+        draw_map(points, clusters.rank[nodes], clusters.names),
+        f"Scatter plot of the embeddings of {len(nodes):,} nodes in the plane, marked by cluster.",
+        f"Map of the embeddings: {drawn} nodes. {how} Colours, markers and numbers are those of "
+        "the clusters.",
+    )
+
+
+def plane(embedding: np.ndarray) -> tuple[np.ndarray, str]:
+    """Embeddings in the plane, the same each time, and a sentence that says how.
+
+    With 50 nodes or more t-SNE of the leading principal components, started from the first two of
+    them; else these two.
+
+    Parameters
+    ----------
+    embedding : (M, d)
+
+    Returns
+    -------
+    ndarray (M, 2), str
+    """
+    if (embedding == embedding[0]).all():
+        return np.zeros((len(embedding), 2)), "All embeddings are equal."
+    size = min(50, *embedding.shape)
+    with threadpool_limits(1):  # the order of sums, and so the picture, would depend on them
+        pca = PCA(size, svd_solver="full").fit(embedding)
+        components = pca.transform(embedding)
+        two = np.pad(components, ((0, 0), (0, max(0, 2 - size))))[:, :2]
+        if len(embedding) < _LEAST_FOR_TSNE:
+            share = 100 * pca.explained_variance_ratio_[:2].sum()
+            return two, f"Two principal components, with {share:.0f}\u00a0% of the variance."
+        start = two / two[:, 0].std() * 1e-4
+        tsne = TSNE(init=start, max_iter=500, random_state=0, n_jobs=1)
+        points = tsne.fit_transform(components)
+    return points, "t-SNE: near nodes are alike; distances between groups say little."
+
+
+def _add_graphs(page: Page, content: _Content) -> None:
+    page.section("The observed graph A and the learned graph A'")
+    observed, learned = content.observed, content.learned
+    if content.clusters is not None and observed.num_edges and learned.data.any():
+        _add_heat_maps(page, observed.to_scipy(), learned, content.clusters)
+    upper = sp.triu(learned, k=1, format="coo")
+    place = observed.positions(upper.row.astype(np.int64) * observed.num_nodes + upper.col)
+    is_observed = place >= 0
+    is_added = np.zeros(len(place), dtype=bool)
+    is_added[is_observed] = content.added[place[is_observed]]
+    groups = {
+        "observed edges": upper.data[is_observed & ~is_added],
+        "added by noise": upper.data[is_added],
+        "candidates": upper.data[~is_observed],
+    }
+    groups = {name: weight for name, weight in groups.items() if len(weight)}
+    if not groups:
+        page.text("A' has no edges.")
+        return
+    page.beside("pictures")
+    page.picture(
+        "weights",
+        draw_weights(groups),
+        f"Histograms of the weights in A' of {', '.join(groups)}; the table has their figures.",
+        "Weights in A'. Low ones are edges that features and the rest of the graph do not support, "
+        "where the run learns or estimates weights.",
+    )
+    rows = [
+        [name, len(weight), weight.mean(), weight.std(), weight.min(), weight.max()]
+        for name, weight in groups.items()
+    ]
+    page.table("Weights in A'", ["", "pairs", "mean", "std", "min", "max"], rows)
+
+
+def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
+    order = clusters.order
+    # So that the mean cell of A holds half an edge: fewer cells would hide the noise, and of more
+    # most would be empty.
+    cells = min(_MOST_CELLS, int(np.sqrt(2 * observed.nnz)) + 1)
+    graphs = {"observed": normalised(observed), "learned": normalised(learned)}
+    images = {name: heat_map(graph, order, cells) for name, graph in graphs.items()}
+    top = max(float(np.quantile(image[image > 0], 0.98)) for image in images.values())
+    page.beside("pictures")
+    for name, graph in graphs.items():
+        title = "A, the observed graph" if name == "observed" else "A', the learned graph"
+        share = 100 * share_inside(graph, clusters.rank)
+        page.picture(
+            f"{name}_graph",
+            draw_heat_map(images[name], top, clusters.names, clusters.sizes, title),
+            f"Heat map of the adjacency of {title}, with nodes by cluster.",
+            f"{title}: {share:.0f}\u00a0% of the weight inside clusters. Nodes by cluster in "
+            f"{len(images[name]):,} groups; each weight over the root of both ends' degrees.",
+        )
+
+
+def _add_training(page: Page, content: _Content) -> None:
+    rows = pd.DataFrame(content.rows)
+    # The weighted terms stand between these two, see `user_dgl.epochs`.
+    first, last = (rows.columns.get_loc(name) for name in ("loss", "clusters_in_use"))
+    curves = {"loss, the sum of the terms": ["loss"]}
+    if "exact_loss" in rows:  # of the whole graph, after epochs in which parts were trained
+        curves = {"loss, the sum of the terms; points: exact_loss": ["loss", "exact_loss"]}
+    curves |= {name: [name] for name in rows.columns[first + 1 : last + 1]}
+    ends = rows["loss"].iloc[[0, -1]]
+    page.section("Training")
+    page.beside("pictures")
+    page.picture(
+        "loss",
+        draw_loss(rows, curves),
+        f"Curves over {len(rows):,} epochs of {', '.join(curves)}; the loss goes from "
+        f"{ends.iloc[0]:.4g} to {ends.iloc[1]:.4g}.",
+        "Terms as they enter the loss, that is times their weight; training minimises their sum.",
+    )
+    if content.result is not None:
+        loss = list(content.result.get("loss", {}).items())
+        page.table("Loss in the end, without dropout", ["term", "value"], loss)
+        restarts = content.result.get("restart_losses", [])
+        if len(restarts) > 1:
+            page.table("Loss of each replica", ["replica", "value"], list(enumerate(restarts)))
+
+
+# -------------------------------------------------------------------------------------------------
+# Numbers of the run
+
+
+def _add_run(page: Page, result: dict[str, Any]) -> None:
+    page.section("The run")
+    page.beside("tables")
+    page.table("Sizes and cost", ["", "value"], _named(result, _RUN))
+    stages = [[s["name"], s["epochs"], s["seconds"]] for s in result.get("stages", [])]
+    page.table("Stages", ["stage", "epochs", "seconds"], stages)
+    page.table("Versions", ["package", "version"], list(result.get("versions", {}).items()))
+
+
+def _named(values: dict[str, Any], names: dict[str, str]) -> list[list[Any]]:
+    return [[text, values[key]] for key, text in names.items() if values.get(key) is not None]
