@@ -9,6 +9,7 @@ them.
 """
 
 import dataclasses
+import importlib.resources
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -626,3 +627,10 @@ def config_name(path: str | os.PathLike) -> str:
     else:
         parts = parts[-1:]
     return "/".join(parts)
+
+
+def default_config() -> Path:
+    """``configs/default.yaml``: in the package where that is installed, beside it in a clone."""
+    package = Path(str(importlib.resources.files("user_dgl")))
+    installed = package / "configs" / "default.yaml"
+    return installed if installed.exists() else package.parent / "configs" / "default.yaml"
