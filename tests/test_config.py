@@ -24,6 +24,7 @@ from user_dgl.config import (
     SyntheticConfig,
     TrainConfig,
     config_name,
+    default_config,
     load_config,
     to_yaml,
 )
@@ -957,6 +958,24 @@ def test_no_torch():
 
 def test_configs_are_shipped():
     assert SHIPPED
+
+
+def test_default_config_is_found():
+    assert default_config().samefile(ROOT / "configs" / "default.yaml")
+    assert load_config(default_config(), ["model.num_clusters=3"]).model.encoder == "smooth"
+
+
+def test_installed_packages_hold_all_modules_and_configs(tmp_path):
+    pytest.importorskip("setuptools")
+    build = "from setuptools import setup; setup()"
+    command = [sys.executable, "-c", build, "-q", "build_py", "--build-lib", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=60, capture_output=True)
+    built = tmp_path / "user_dgl"
+    for root, folder, kind in ((ROOT, "configs", "yaml"), (ROOT / "user_dgl", "", "py")):
+        names = sorted(str(file.relative_to(root)) for file in (root / folder).rglob(f"*.{kind}"))
+        assert names == sorted(
+            str(file.relative_to(built)) for file in (built / folder).rglob(f"*.{kind}")
+        )
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: config_name(path))

@@ -4,7 +4,12 @@ import scipy.sparse as sp
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
-from user_dgl.features import prepare_features, truncated_svd
+from user_dgl.features import (
+    FeaturePreparation,
+    prepare_features,
+    svd_with_axes,
+    truncated_svd,
+)
 
 
 @pytest.fixture
@@ -167,3 +172,34 @@ def test_auto_weighting_looks_at_the_values(values, takes_log, takes_idf):
 def test_log_weighting_refuses_negative_values():
     with pytest.raises(InputError, match="negative"):
         prepare_features(sp.csr_matrix([[-1.0, 2.0]]), FeaturesConfig(weighting="log"))
+
+
+@pytest.mark.parametrize("weighting", ["none", "tf_idf", "log", "auto"])
+def test_other_rows_are_prepared_as_those_of_the_fit(feat, weighting):
+    config = FeaturesConfig(weighting=weighting, max_abs_scale=True, row_norm="l2")
+    preparation = FeaturePreparation(config)
+    fitted = preparation.fit_transform(feat)
+    np.testing.assert_array_equal(fitted.toarray(), prepare_features(feat, config).toarray())
+    # Alone: neither the number of rows nor their columns' sums count.
+    for row in range(feat.shape[0]):
+        one = preparation.transform(feat[row]).toarray()
+        np.testing.assert_array_equal(one, fitted[row].toarray())
+    # A word that no row of the fit has says nothing with tf-idf.
+    unknown = np.zeros((1, 7))
+    unknown[0, 3] = 5
+    assert preparation.transform(sp.csr_matrix(unknown)).nnz == (weighting in ("none", "log"))
+
+
+def test_logarithms_need_other_rows_without_negative_values(feat):
+    preparation = FeaturePreparation(FeaturesConfig(weighting="auto"))
+    preparation.fit_transform(feat)
+    with pytest.raises(InputError, match="negative features: the features of the fit had none"):
+        preparation.transform(-feat)
+    preparation.fit_transform(-feat)  # takes none
+    np.testing.assert_array_equal(preparation.transform(-feat).toarray(), -feat.toarray())
+
+
+def test_axes_give_other_rows_their_components(feat):
+    components, axes = svd_with_axes(feat, 7, seed=0)
+    np.testing.assert_array_equal(components, truncated_svd(feat, 7, seed=0))
+    np.testing.assert_allclose(feat @ axes, components, atol=1e-5)

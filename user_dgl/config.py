@@ -9,6 +9,7 @@ them.
 """
 
 import dataclasses
+import importlib.resources
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -566,13 +567,13 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def load_config(path: str | os.PathLike | None, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML file and apply overrides.
 
     Parameters
     ----------
-    path : path or None
-        YAML file; None starts from the defaults.
+    path : path, Config or None
+        YAML file, or settings to start from; None starts from the defaults.
     overrides : sequence of str
         ``section.key=value``, the value in YAML.
 
@@ -583,7 +584,9 @@ def load_config(path: str | os.PathLike | None, overrides: Sequence[str] = ()) -
     """
     plain: dict[str, Any] = {}
     where: dict[tuple[str, ...], str] = {}
-    if path is not None:
+    if isinstance(path, Config):
+        plain = to_plain(path)
+    elif path is not None:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -636,3 +639,10 @@ def config_name(path: str | os.PathLike) -> str:
     else:
         parts = parts[-1:]
     return "/".join(parts)
+
+
+def default_config() -> Path:
+    """``configs/default.yaml``: in the package where that is installed, beside it in a clone."""
+    package = Path(str(importlib.resources.files("user_dgl")))
+    installed = package / "configs" / "default.yaml"
+    return installed if installed.exists() else package.parent / "configs" / "default.yaml"

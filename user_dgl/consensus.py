@@ -58,14 +58,18 @@ def consensus_of(
     -------
     Consensus
     """
-    num_nodes, num_replicas, num_clusters = probs.shape
-    if kind == "labels":
-        points = np.sqrt(probs).reshape(num_nodes, num_replicas * num_clusters)
-    else:
-        points = np.concatenate([normalize(embedding) for embedding in embeddings], axis=1)
+    num_clusters = probs.shape[2]
+    points = joined_points(kind, probs, embeddings)
     clusters = kmeans(points, num_clusters, seed)
     embedding = truncated_svd(points, min(4 * num_clusters, 64), seed)
     return Consensus(clusters, mean_probs(probs, clusters), embedding)
+
+
+def joined_points(kind: str, probs: np.ndarray, embeddings: Sequence[np.ndarray]) -> np.ndarray:
+    """Points of `consensus_of`: what all replicas say of each node, side by side."""
+    if kind == "labels":
+        return np.sqrt(probs).reshape(len(probs), -1)
+    return np.concatenate([normalize(embedding) for embedding in embeddings], axis=1)
 
 
 def mean_probs(probs: np.ndarray, clusters: np.ndarray) -> np.ndarray:

@@ -404,7 +404,9 @@ def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
 
 
 def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
-    return replace(view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()])
+    return replace(
+        view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()], projection=None
+    )
 
 
 def assembled(

@@ -50,7 +50,7 @@ class EpochLoop:
     ):
         self.config, self.log, self.record, self.save = config, log, record, save
         self._progress = Progress()
-        self._keeps_freed, self._shows_progress = False, True
+        self._keeps_freed, self.shows_progress = False, True
         # Whoever saves checkpoints may put one here that listens, see `stop_signal`.
         self.stop = StopSignal()
 
@@ -98,7 +98,7 @@ class EpochLoop:
             total=train.epochs,
             initial=progress.epoch,
             desc="training",
-            disable=None if self._shows_progress else True,
+            disable=None if self.shows_progress else True,
             leave=False,
         )
         keeps_freed = self._keeps_freed

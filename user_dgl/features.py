@@ -38,27 +38,76 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     >>> prepare_features(words, config).toarray().tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
+    return FeaturePreparation(config).fit_transform(feat)
+
+
+class FeaturePreparation:
+    """`prepare_features` in scikit-learn's shape: what the columns of some rows say, for others.
+
+    Parameters
+    ----------
+    config : FeaturesConfig
+    """
+
+    def __init__(self, config: FeaturesConfig):
+        self._config = config
+
+    def fit_transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
+        """`prepare_features`; its choices and the sums over columns are kept for `transform`."""
+        config, feat = self._config, _cleaned(feat)
+        self._takes_log, takes_idf = _weighting(feat, config.weighting)
+        self._idf = _inverse_document_frequency(feat) if takes_idf else None
+        feat = self._weighted(feat)
+        scales = config.max_abs_scale and feat.nnz
+        self._scaler = MaxAbsScaler().fit(feat) if scales else None
+        return self._scaled(feat)
+
+    def transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
+        """Other rows (M, F) prepared in the same way, float32.
+
+        Raises
+        ------
+        InputError
+            Negative features where logarithms are taken.
+        """
+        feat = _cleaned(feat)
+        if self._takes_log and feat.nnz and feat.data.min() < 0:
+            raise InputError(
+                "negative features: the features of the fit had none, so that their logarithms were"
+                " taken; set features.weighting=none for the fit"
+            )
+        return self._scaled(self._weighted(feat))
+
+    def _weighted(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        if self._takes_log:
+            feat.data = np.log1p(feat.data)
+        if self._idf is not None:
+            feat.data *= self._idf[feat.indices]
+            feat.eliminate_zeros()
+        return feat
+
+    def _scaled(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        if not feat.nnz:
+            return feat
+        if self._scaler is not None:
+            feat = self._scaler.transform(feat)
+        if self._config.row_norm != "none":
+            feat = normalize(feat, norm=self._config.row_norm)
+        return feat
+
+
+def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
     feat = sp.csr_matrix(feat, dtype=np.float32, copy=True)
     # Also adds repeated entries up, which would otherwise count twice in df_j.
     feat.sum_duplicates()
     feat.eliminate_zeros()
-    if feat.nnz == 0:
-        return feat
-    take_log, take_idf = _weighting(feat, config.weighting)
-    if take_log:
-        feat.data = np.log1p(feat.data)
-    if take_idf:
-        feat.data *= _inverse_document_frequency(feat)[feat.indices]
-        feat.eliminate_zeros()
-    if config.max_abs_scale:
-        feat = MaxAbsScaler().fit_transform(feat)
-    if config.row_norm != "none":
-        feat = normalize(feat, norm=config.row_norm)
     return feat
 
 
 def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
     """Whether to take logarithms, and whether to multiply by inverse document frequencies."""
+    if not feat.nnz:
+        return False, False
     if weighting == "auto":
         if feat.data.min() < 0:
             return False, False
@@ -102,13 +151,22 @@ def truncated_svd(feat, num_components: int, seed: int) -> np.ndarray:
     InputError
         ``feat`` has no rows or no columns, or fewer than one component is asked for.
     """
-    left, singular_values, _ = _randomized_svd(feat, num_components, seed)
-    return (left * singular_values).astype(np.float32, copy=False)
+    return svd_with_axes(feat, num_components, seed)[0]
+
+
+def svd_with_axes(feat, num_components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """`truncated_svd` and its ``V_k`` (F, k): the components of other rows X are ``X V_k``."""
+    left, singular_values, right = _randomized_svd(feat, num_components, seed)
+    return (left * singular_values).astype(np.float32, copy=False), _axes(right)
 
 
 def right_singular_vectors(feat, num_components: int, seed: int) -> np.ndarray:
     """The leading right singular vectors ``V_k`` (F, min(k, N, F)) float32; see `truncated_svd`."""
-    return _randomized_svd(feat, num_components, seed)[2].T.astype(np.float32, copy=False)
+    return _axes(_randomized_svd(feat, num_components, seed)[2])
+
+
+def _axes(right: np.ndarray) -> np.ndarray:
+    return right.T.astype(np.float32, copy=False)
 
 
 def _randomized_svd(feat, num_components: int, seed: int):

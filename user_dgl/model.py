@@ -146,7 +146,7 @@ class USER(nn.Module):
         """One pass over the whole graph."""
         structure = self.structure
         weights, propagations, hidden = self._encode(features)
-        logits, dropped = self._logits(hidden, propagations)
+        logits, dropped = self.logits(hidden, propagations)
         return State(
             graph=structure.graph,
             weights=weights,
@@ -167,11 +167,11 @@ class USER(nn.Module):
         ``propagation`` stands for a `Propagation`, see `user_dgl.partition.PartPropagation`.
         """
         hidden = self.encoders[0](propagation, features)
-        logits, dropped = self._logits((hidden,), (propagation,))
+        logits, dropped = self.logits((hidden,), (propagation,))
         return hidden, logits[:, 0], dropped[:, 0]
 
-    def _logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits (N, R, K), and what dropout leaves of them."""
+    def logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits (n, R, K) of the H of each replica, and what dropout leaves of them."""
         config = self.config
         dropped = [dropout(h) for dropout, h in zip(self.dropouts, hidden, strict=True)]
         heads = list(zip(self.heads, dropped, strict=True))
@@ -193,7 +193,7 @@ class USER(nn.Module):
         propagations = tuple(self.propagation(weight) for weight in weights)
         hidden = tuple(
             encoder(propagation, features)
-            for encoder, propagation in zip(self.encoders, self._of_each(propagations), strict=True)
+            for encoder, propagation in zip(self.encoders, self.of_each(propagations), strict=True)
         )
         if self.config.encoder == "smooth" and not self.structure.theta.requires_grad:
             # Neither A' nor the encoder learns: H is the same in every epoch.
@@ -202,12 +202,15 @@ class USER(nn.Module):
 
     def embeddings(self, state: State) -> list[torch.Tensor]:
         """What each head's linear map reads (N, d): S H with head ``graph_conv``, else H."""
-        if self.config.head == "graph_conv":
-            propagations = self._of_each(state.propagations)
-            return [s(h) for s, h in zip(propagations, state.hidden, strict=True)]
-        return list(state.hidden)
+        return self.read_by_heads(state.hidden, state.propagations)
 
-    def _of_each(self, shared_or_own: tuple) -> tuple:
+    def read_by_heads(self, hidden, propagations) -> list[torch.Tensor]:
+        """The same of the H of each replica, and of what multiplies with their S."""
+        if self.config.head == "graph_conv":
+            return [s(h) for s, h in zip(self.of_each(propagations), hidden, strict=True)]
+        return list(hidden)
+
+    def of_each(self, shared_or_own: tuple) -> tuple:
         """One for each replica of what there is one or R of."""
         return shared_or_own * (len(self.heads) // len(shared_or_own))
 

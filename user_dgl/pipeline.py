@@ -130,21 +130,39 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     ------
     InputError
     """
-    warnings = config.inert_settings()
     data, noisy = load_noisy_data(config, log)
-    raw_feat = data.feat
-    if raw_feat is None:
-        raw_feat = noisy.graph.to_scipy()
-        # Such features hold the edges that critic and view leave out to judge by them.
-        config = without_judging(config)
-        warnings.append(
-            "the data have no features: the neighbours of a node serve as its features, every edge "
-            "starts at weight 1 and the share of own features is not chosen"
-        )
+    warnings = config.inert_settings()
+    config, raw_feat, more = with_features(config, noisy.graph, data.feat)
+    warnings += more
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
     return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings)
+
+
+def with_features(
+    config: Config, graph: Graph, feat: sp.csr_matrix | None
+) -> tuple[Config, sp.csr_matrix, list[str]]:
+    """Features to train on, settings that suit them and warnings.
+
+    Without features, those are the neighbours of each node: its row of the adjacency.
+    """
+    if feat is not None:
+        return config, feat, []
+    warning = (
+        "the data have no features: the neighbours of a node serve as its features, every edge "
+        "starts at weight 1 and the share of own features is not chosen"
+    )
+    # Such features hold the edges that critic and view leave out to judge by them.
+    return without_judging(config), graph.to_scipy(), [warning]
+
+
+def trainer_of(
+    config: Config, graph: Graph, feat: sp.csr_matrix, log: Callable[[str], None]
+) -> Trainer:
+    """The trainer that ``train.mode`` asks for."""
+    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+    return kind(graph, feat, config, log=log)
 
 
 def finished_result(
@@ -187,8 +205,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if config.distributed.partition is not None:
         log("Warning: distributed.partition has no effect without tools/launch.py")
     inputs = read_inputs(config, log)
-    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
-    trainer = kind(inputs.noisy.graph, inputs.feat, inputs.config, log=log)
+    trainer = trainer_of(inputs.config, inputs.noisy.graph, inputs.feat, log)
 
     def of_one(checkpoint: dict[str, Any]) -> None:
         if "shards" in checkpoint:

@@ -209,7 +209,7 @@ class ShardTrainer(EpochLoop):
         silent: Callable[[Any], None] = lambda _: None  # noqa: E731
         first = ranks.first
         super().__init__(config, log if first else silent, record if first else silent, save)
-        self._shows_progress = first
+        self.shows_progress = first
         self.holding, self.ranks = holding, ranks
         self.device = device
         self.engine = resolve_engine(config.structure.engine, device)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.clustering import kmeans
 from user_dgl.config import SmoothConfig
 from user_dgl.critic import random_pairs, row_dots
-from user_dgl.features import right_singular_vectors, truncated_svd
+from user_dgl.features import right_singular_vectors, svd_with_axes, truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.propagation import Propagation, smooth
 
@@ -43,6 +43,9 @@ class SmoothedView:
         k-means of the embeddings on the first weights of A'.
     centroids : float32 Tensor (K, d)
         Their means, scaled to norm 1; 0 for an empty cluster.
+    projection : float32 Tensor (F, d) or None
+        What takes unit rows of features to ``points``, up to the error of a randomised SVD where it
+        has fewer components than the features; None in a part of a view.
     """
 
     points: torch.Tensor
@@ -50,6 +53,7 @@ class SmoothedView:
     scores: dict[float, float]
     clusters: np.ndarray
     centroids: torch.Tensor
+    projection: torch.Tensor | None = None
 
 
 def smoothed_view(
@@ -82,15 +86,15 @@ def smoothed_view(
     """
     rows, width = normalize(feat), min(4 * num_clusters, 64)
     propagation = Propagation.of(graph, weight, engine)
-    reduced = torch.from_numpy(truncated_svd(rows, config.num_components, seed))
+    reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
     scores: dict[float, float] = {}
     share = config.self_share
     if share is None:
         scores = held_out_scores(graph, weight, reduced, config.hops, width, seed, engine)
         share = max(scores, key=scores.get, default=DEFAULT_SELF_SHARE)
     smoothed = smooth(propagation, reduced, config.hops, share).numpy()
-    axes = right_singular_vectors(normalize(smoothed, copy=False), width, seed)
-    points = reduced @ torch.from_numpy(axes)
+    axes = torch.from_numpy(right_singular_vectors(normalize(smoothed, copy=False), width, seed))
+    points = reduced @ axes
     embedding = normalize(smooth(propagation, points, config.hops, share).numpy(), copy=False)
     clusters = kmeans(embedding, num_clusters, seed)
     members = sp.csr_matrix(
@@ -98,7 +102,7 @@ def smoothed_view(
         shape=(num_clusters, len(clusters)),
     )
     centroids = torch.from_numpy(normalize(members @ embedding))
-    return SmoothedView(points, share, scores, clusters, centroids)
+    return SmoothedView(points, share, scores, clusters, centroids, components @ axes)
 
 
 def held_out_scores(

@@ -1,0 +1,342 @@
+"""USER in scikit-learn's shape: arrays in, attributes out, no files."""
+
+import dataclasses
+import json
+import numbers
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from tqdm.auto import tqdm
+
+from user_dgl.config import Config, default_config, load_config
+from user_dgl.critic import row_dots
+from user_dgl.data import AttributedGraph
+from user_dgl.data.matrices import as_features, graph_from_entries, graph_from_matrix
+from user_dgl.errors import InputError
+from user_dgl.extension import Extension
+from user_dgl.features import FeaturePreparation
+from user_dgl.graph import Graph
+from user_dgl.pipeline import trainer_of, with_features
+
+# Sections and keys of the settings that speak of files and processes.
+_UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")
+
+
+class USERClustering(ClusterMixin, BaseEstimator):
+    """Clusters of a graph with node features, and a cleaned graph, without labels.
+
+    The same as ``user-dgl train`` does, on arrays and without files. With the default settings that
+    is: weigh each edge by how far features and the rest of the graph support it, smooth the
+    features over the weighted graph, and cluster the nodes by them so that the structural entropy
+    of the weighted graph and the Davies-Bouldin index are low (README, How it works).
+
+    Parameters
+    ----------
+    num_clusters : int, optional
+        Clusters to find; None: ``model.num_clusters`` of the settings.
+    config : path or Config, optional
+        Settings; None: those of ``configs/default.yaml``. What they say of data, files, processes
+        and evaluation has no effect.
+    overrides : dict or sequence of str, optional
+        Settings that differ: ``{"train.epochs": 100}`` or ``["train.epochs=100"]``.
+    random_state : int, RandomState or None
+        Seed; None: ``seed`` of the settings, so that a fit can be repeated also then.
+    verbose : bool
+        Print what ``user-dgl train`` prints.
+
+    Attributes
+    ----------
+    labels_ : int64 ndarray (N,)
+        Cluster of each node, 0..K-1.
+    probs_ : float32 ndarray (N, K)
+        Soft assignment Y of the head. Its arg max is ``labels_`` where the head decides and not
+        k-means, see ``model.labels`` and ``train.consensus``.
+    embedding_ : float32 ndarray (N, d)
+    adjacency_ : scipy CSR (N, N)
+        The learned graph A', symmetric: a weight, 0 or more, for each observed edge and each
+        candidate pair. With the default settings an edge has at most 1, for no doubt.
+    loss_ : dict of str to float
+        Weighted terms of the loss and their ``total``.
+    n_features_in_ : int
+        Columns of the features; 0 for a fit without.
+
+    Raises
+    ------
+    InputError
+        By `fit` and `predict`, a ValueError: shapes that do not fit each other, NaN or infinite
+        values, negative weights, fewer nodes than clusters, unknown settings.
+    NonFiniteLossError
+        By `fit`, where the loss is no longer finite.
+
+    Notes
+    -----
+    Edges are undirected and count 1: directions, loops and weights are cleaned away, with a
+    warning. Same seed, same number of threads and same versions: the same result.
+
+    Examples
+    --------
+    >>> from user_dgl import USERClustering
+    >>> from user_dgl.config import SyntheticConfig
+    >>> from user_dgl.data import block_model
+    >>> data = block_model(SyntheticConfig(num_nodes=300, num_blocks=3))
+    >>> adjacency, features = data.graph.to_scipy(), data.feat
+    >>> model = USERClustering(num_clusters=3, random_state=0).fit(adjacency, features)
+    >>> model.labels_.shape, model.probs_.shape, model.adjacency_.shape
+    ((300,), (300, 3), (300, 300))
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> adjusted_rand_score(data.labels, model.labels_) > 0.9
+    True
+
+    Two new nodes, each with edges to five nodes of one block and the features of one of them:
+
+    >>> blocks = [(data.labels == block).nonzero()[0][:5] for block in (0, 1)]
+    >>> edges = np.zeros((2, 300))
+    >>> edges[0, blocks[0]] = edges[1, blocks[1]] = 1
+    >>> new = model.predict(edges, features[[blocks[0][0], blocks[1][0]]])
+    >>> bool((new == model.labels_[[blocks[0][0], blocks[1][0]]]).all())
+    True
+    """
+
+    def __init__(
+        self, num_clusters=None, *, config=None, overrides=None, random_state=None, verbose=False
+    ):
+        self.num_clusters = num_clusters
+        self.config = config
+        self.overrides = overrides
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, adjacency, features=None, y=None) -> "USERClustering":
+        """Train on a graph.
+
+        Parameters
+        ----------
+        adjacency : scipy sparse, ndarray, Tensor (dense or sparse), (N, N), or DGLGraph
+            Every entry but 0 is an edge, in either direction.
+        features : scipy sparse, ndarray or Tensor (N, F), optional
+            None: ``ndata["feat"]`` of a DGLGraph; otherwise a node's neighbours serve as its
+            features.
+        y : ignored
+
+        Returns
+        -------
+        USERClustering
+            Itself.
+        """
+        graph, feat, notes = _graph_and_features(adjacency, features)
+        config = self._settings()
+        inert = config.inert_settings()
+        config, raw_feat, more = with_features(config, graph, feat)
+        for line in [*notes, *inert, *more]:
+            warnings.warn(line, stacklevel=2)
+        log = tqdm.write if self.verbose else _silent
+        preparation = FeaturePreparation(config.features)
+        prepared = preparation.fit_transform(raw_feat)
+        trainer = trainer_of(config, graph, prepared, log)
+        trainer.shows_progress = bool(self.verbose)
+        fit = trainer.fit()
+        for line in fit.warnings:
+            warnings.warn(line, stacklevel=2)
+        self.labels_, self.probs_, self.embedding_ = fit.clusters, fit.probs, fit.embedding
+        self.adjacency_ = fit.graph.to_scipy(torch.from_numpy(fit.weight))
+        self.loss_ = fit.loss
+        self.n_features_in_ = 0 if feat is None else feat.shape[1]
+        self._preparation, self._extension = preparation, Extension(trainer, fit, prepared)
+        return self
+
+    def fit_predict(self, adjacency, features=None, y=None) -> np.ndarray:
+        """`fit`, and its ``labels_`` (N,)."""
+        return self.fit(adjacency, features).labels_
+
+    def predict(self, adjacency, features=None, among=None) -> np.ndarray:
+        """Clusters of new nodes, by their edges and features; nothing is trained.
+
+        The fitted nodes stay what they are, and so a new node does not change what is said of
+        others, unless ``among`` joins them. Weights of the new edges are taken as given and not
+        judged: leave an edge out, or give it less than 1, where there is doubt.
+
+        Parameters
+        ----------
+        adjacency : scipy sparse, ndarray or Tensor (M, N)
+            Weight of the edge of each new node to each node of the fit: 1 for an edge, 0 for none.
+        features : scipy sparse, ndarray or Tensor (M, F), optional
+            As those of the fit, raw; None where it had none.
+        among : scipy sparse, ndarray or Tensor (M, M), optional
+            The same for edges between new nodes, in either direction; loops do not count.
+
+        Returns
+        -------
+        int64 ndarray (M,)
+
+        Notes
+        -----
+        Given row i of ``adjacency_`` and the features of node i, the embedding is that of node i
+        but for rounding and, where the features have more columns and rows than
+        ``model.smooth.num_components``, for the error of a randomised SVD. The row of the observed
+        graph, in which each edge has weight 1, gives another where the fit trusts some edges less.
+        Where labels come from k-means, a node goes to the nearest mean of the clusters. With
+        ``model.observed_mix`` above 0 each edge counts as observed.
+        """
+        check_is_fitted(self)
+        num_nodes = len(self.labels_)
+        weight = _weights(adjacency, "adjacency", num_nodes)
+        count = weight.shape[0]
+        if among is None:
+            joined = sp.csr_matrix((count, count))
+        else:
+            joined = _weights(among, "among", count)
+            if joined.shape[0] != count:
+                raise InputError(f"among: expected shape ({count}, {count}), got {joined.shape}")
+            joined = joined.maximum(joined.T)
+            joined.setdiag(0)
+            joined.eliminate_zeros()
+        if self.n_features_in_ == 0:
+            if features is not None:
+                raise InputError("features: the fit had none, so that new nodes have none either")
+            feat = weight.astype(bool).astype(np.float32)
+        elif features is None:
+            raise InputError(f"features: expected {self.n_features_in_} columns as the fit had")
+        else:
+            feat = as_features(_matrix(features, "features"), "features")
+            if feat.shape != (count, self.n_features_in_):
+                raise InputError(
+                    f"features: expected shape ({count}, {self.n_features_in_}), got {feat.shape}"
+                )
+        if not count:
+            return np.empty(0, dtype=np.int64)
+        both = sp.hstack([weight, joined], format="csr")
+        return self._extension.assign(both, self._preparation.transform(feat))
+
+    def score_links(self, pairs) -> np.ndarray:
+        """How alike the embeddings of two nodes are: their cosine, in [-1, 1].
+
+        Parameters
+        ----------
+        pairs : array-like of int (P, 2)
+            Nodes of the fit.
+
+        Returns
+        -------
+        float64 ndarray (P,)
+        """
+        check_is_fitted(self)
+        pairs, num_nodes = np.asarray(pairs), len(self.labels_)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            raise InputError(
+                f"pairs: expected whole numbers of shape (P, 2), got shape {pairs.shape} and type "
+                f"{pairs.dtype}"
+            )
+        if len(pairs) and not 0 <= pairs.min() <= pairs.max() < num_nodes:
+            raise InputError(
+                f"pairs: nodes {pairs.min()}..{pairs.max()}, and the fit had 0..{num_nodes - 1}"
+            )
+        return row_dots(normalize(self.embedding_), *pairs.T)
+
+    def _settings(self) -> Config:
+        given = self.overrides or ()
+        if isinstance(given, str):
+            raise InputError(f"overrides: expected a dict or a list of texts, got {given!r}")
+        lines = [_line(*i) for i in given.items()] if isinstance(given, dict) else list(given)
+        if self.num_clusters is not None:
+            lines.append(_line("model.num_clusters", self.num_clusters))
+        if isinstance(self.random_state, numbers.Integral):
+            lines.append(_line("seed", self.random_state))
+        elif self.random_state is not None:
+            lines.append(_line("seed", check_random_state(self.random_state).randint(2**31 - 1)))
+        config = load_config(default_config() if self.config is None else self.config, lines)
+        default = Config()
+        set_aside = {name: getattr(default, name) for name in _UNUSED}
+        unused = [name for name, value in set_aside.items() if getattr(config, name) != value]
+        if config.train.resume:
+            unused.append("train.resume")
+        if unused:
+            warnings.warn(f"{', '.join(unused)}: no effect on USERClustering", stacklevel=3)
+        train = dataclasses.replace(config.train, resume=False)
+        return dataclasses.replace(config, train=train, **set_aside)
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+def _line(name: str, value: Any) -> str:
+    """A setting as `load_config` takes it. JSON is YAML."""
+    try:
+        return f"{name}={json.dumps(value, default=lambda scalar: scalar.item())}"
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(f"{name}: expected a number, text or list, got {value!r}") from None
+
+
+def _graph_and_features(adjacency, features) -> tuple[Graph, sp.csr_matrix | None, list[str]]:
+    """Graph, features as CSR, and notes on what was cleaned.
+
+    Raises
+    ------
+    InputError
+    """
+    dgl = sys.modules.get("dgl")  # whoever has a DGLGraph has imported it
+    if dgl is not None and isinstance(adjacency, dgl.DGLGraph):
+        if not adjacency.is_homogeneous:
+            raise InputError("adjacency: a DGLGraph of several types of nodes or edges: give one")
+        ends = (end.cpu().numpy() for end in adjacency.edges())
+        graph, notes = graph_from_entries(adjacency.num_nodes(), *ends)
+        if features is None:
+            features = adjacency.ndata.get("feat")
+    else:
+        graph, notes = graph_from_matrix(_matrix(adjacency, "adjacency"), "adjacency")
+    feat = None if features is None else as_features(_matrix(features, "features"), "features")
+    AttributedGraph(graph, feat)  # checks that they belong together
+    return graph, feat, [f"adjacency: {note}" for note in notes]
+
+
+def _matrix(values, name: str):
+    """Anything like a matrix as scipy sparse or ndarray.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        if values.layout == torch.strided:
+            return values.numpy()
+        entries = values.to_sparse_coo().coalesce()
+        if entries.sparse_dim() != 2 or entries.dim() != 2:
+            raise InputError(f"{name}: expected a matrix, got shape {tuple(values.shape)}")
+        ends = tuple(entries.indices().numpy())
+        return sp.csr_matrix((entries.values().numpy(), ends), shape=tuple(entries.shape))
+    if sp.issparse(values):
+        return values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name}: not a matrix: {error}") from None
+
+
+def _weights(values, name: str, num_columns: int) -> sp.csr_matrix:
+    """Weights of edges (M, num_columns), float64, without stored zeros.
+
+    Raises
+    ------
+    InputError
+    """
+    matrix = _matrix(values, name)
+    if matrix.ndim != 2 or matrix.shape[1] != num_columns or matrix.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name}: expected numbers of shape (M, {num_columns}), got shape {matrix.shape} and "
+            f"type {matrix.dtype}"
+        )
+    matrix = sp.csr_matrix(matrix, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
+        raise InputError(f"{name}: negative, NaN or infinite weights: remove them")
+    return matrix

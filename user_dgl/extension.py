@@ -1,0 +1,156 @@
+r"""Clusters of nodes that were not there when a model was trained.
+
+Nothing is trained. A new node takes part in the products with S as the fitted nodes do, with the
+edges that it is given, while the rows of the fitted nodes stay what they were: with
+:math:`D_i = 1 + \sum_j w_{ij}` for a new node i, its row of S has :math:`w_{ij} / \sqrt{D_i D_j}`
+and, on the diagonal, :math:`D_i^{-1}`. So neither the fitted nodes nor new ones that it has no edge
+to depend on it, and a new node with the features of a fitted one and its row of A' gets that node's
+embedding.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.preprocessing import normalize
+from torch import nn
+
+from user_dgl.consensus import joined_points
+from user_dgl.encoders import Smooth
+from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
+from user_dgl.model import USER
+from user_dgl.ops import csr_product, csr_tensor
+from user_dgl.propagation import Propagation
+from user_dgl.trainer import Fit, Trainer
+
+
+class ExtendedPropagation:
+    """Stands for a `Propagation` where M new nodes follow the N fitted ones.
+
+    Parameters
+    ----------
+    fitted : Propagation
+        S of the fitted nodes.
+    rows : scipy CSR (M, N + M)
+        Rows of S of the new nodes.
+    """
+
+    def __init__(self, fitted: Propagation, rows: sp.csr_matrix):
+        self._fitted, self._num_fitted = fitted, fitted.graph.num_nodes
+        indptr, indices, values = map(torch.from_numpy, (rows.indptr, rows.indices, rows.data))
+        self._rows = csr_tensor(indptr, indices, values.to(fitted.off_diagonal), rows.shape)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """S x for x (N + M, d)."""
+        return torch.cat([self._fitted(x[: self._num_fitted]), csr_product(self._rows, x)])
+
+    def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        """BatchNorm by the statistics of the fitted nodes."""
+        fitted = x[: self._num_fitted]
+        mean, variance = fitted.mean(0), fitted.var(0, correction=0)
+        return nn.functional.batch_norm(x, mean, variance, norm.weight, norm.bias, eps=norm.eps)
+
+    def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """What a layer gives for all nodes; the next product reads no others."""
+        return hidden
+
+
+class Extension:
+    """What a trained model says of new nodes.
+
+    Takes the model over from the trainer.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    fit : Fit
+        What its `fit` returned.
+    feat : scipy CSR (N, F)
+        Features that it was trained on.
+    """
+
+    def __init__(self, trainer: Trainer, fit: Fit, feat: sp.csr_matrix):
+        self._model = model = trainer.model.cpu().eval()
+        model.structure.graph = model.structure.graph.to("cpu")
+        model.set_structure(model.structure)
+        self._best, self._labels_from = int(np.argmin(fit.restart_losses)), fit.labels_from
+        self._consensus, self._dtype = trainer.config.train.consensus, trainer.features.dtype
+        # The encoder of a view holds what it needs of the features.
+        view = trainer.view
+        self._feat, self._projection = (feat, None) if view is None else (None, view.projection)
+        if fit.labels_from != "head":
+            # With a new node that has nothing, as what follows wants one; it changes no other.
+            num_nodes, num_columns = feat.shape
+            alone = sp.csr_matrix((1, num_nodes + 1)), sp.csr_matrix((1, num_columns))
+            points, clusters = self._seen(*alone)[:num_nodes], fit.clusters
+            self._found = np.unique(clusters)
+            self._means = np.stack([points[clusters == k].mean(0) for k in self._found])
+
+    def assign(self, weight: sp.csr_matrix, feat: sp.csr_matrix) -> np.ndarray:
+        """Clusters of new nodes (M,), int64.
+
+        By the head, or, where the clusters of the fit come from k-means, by the nearest of their
+        means.
+
+        Parameters
+        ----------
+        weight : scipy CSR (M, N + M)
+            Weights in A' of their edges to the fitted nodes and to each other; no loops.
+        feat : scipy CSR (M, F)
+            Prepared as those of the fit.
+        """
+        seen = self._seen(weight, feat)[-weight.shape[0] :]
+        if self._labels_from == "head":
+            return seen.argmax(1)
+        return self._found[pairwise_distances_argmin(seen, self._means)]
+
+    @torch.no_grad()
+    def _seen(self, weight: sp.csr_matrix, feat: sp.csr_matrix) -> np.ndarray:
+        """What decides the clusters of all nodes: logits (N + M, K), or the points of k-means."""
+        model = self._model
+        propagations = tuple(_extended(model, own, weight) for own in model.structure().unbind())
+        hidden = self._hidden(model.of_each(propagations), feat)
+        if self._labels_from == "kmeans":
+            return hidden[0].numpy()
+        logits, _ = model.logits(hidden, propagations)
+        if self._labels_from == "head":
+            return logits[:, self._best].numpy()
+        embeddings = [h.numpy() for h in model.read_by_heads(hidden, propagations)]
+        return joined_points(self._consensus, torch.softmax(logits, 2).numpy(), embeddings)
+
+    def _hidden(self, of_each: tuple, feat: sp.csr_matrix) -> list[torch.Tensor]:
+        """H (N + M, d) of each replica."""
+        encoders = self._model.encoders
+        if self._projection is None:
+            columns = ColumnStatistics.of(self._feat)
+            both = sp.vstack([self._feat, feat], format="csr")
+            features = FeatureMatrix(both, self._dtype, columns=columns)
+            return [encoder(s, features) for encoder, s in zip(encoders, of_each, strict=True)]
+        (encoder,) = encoders
+        new = torch.from_numpy(normalize(feat) @ self._projection.numpy())
+        points = torch.cat([encoder.points, new.to(encoder.points)])
+        return [Smooth(points, encoder.hops, encoder.self_share)(of_each[0], None)]
+
+
+def _extended(model: USER, own: torch.Tensor, weight: sp.csr_matrix) -> ExtendedPropagation:
+    """What multiplies with S, of weights in A' of the fitted pairs (P,) and the new (M, N + M)."""
+    graph, mix = model.structure.graph, model.config.observed_mix
+    fitted = model.propagation(own)
+    if mix:
+        # As in `USER.propagation`; each edge of a new node counts as observed.
+        observed = Propagation.of(graph, model.structure.observed.to(own), model.engine)
+        learned = Propagation.of(graph, own, model.engine)
+        norm, _ = _normalised(weight.astype(bool).astype(np.float64), observed)
+        learned_norm, _ = _normalised(weight, learned)
+        weight = mix * norm + (1 - mix) * learned_norm
+    rows, diagonal = _normalised(weight, fitted)
+    new = np.arange(len(diagonal))
+    loops = sp.coo_matrix((diagonal, (new, graph.num_nodes + new)), shape=rows.shape)
+    return ExtendedPropagation(fitted, sp.csr_matrix(rows + loops))
+
+
+def _normalised(weight: sp.csr_matrix, fitted: Propagation) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Rows of S of new nodes without their diagonal (M, N + M), and that (M,)."""
+    diagonal = 1 / (1 + np.asarray(weight.sum(axis=1), dtype=np.float64).ravel())
+    scale = np.sqrt(np.concatenate([fitted.diagonal.numpy(), diagonal]))
+    return sp.diags(np.sqrt(diagonal)) @ weight @ sp.diags(scale), diagonal
