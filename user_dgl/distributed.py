@@ -20,7 +20,7 @@ from user_dgl.data import AttributedGraph, data_root
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.graph import Graph, index_dtype
-from user_dgl.memory import peak_memory_mb
+from user_dgl.machine import peak_memory_mb
 from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory

@@ -1,13 +1,10 @@
-"""How much memory a run takes: measured, and foretold before it trains."""
+"""How much memory a run will take, foretold before it trains."""
 
 import ctypes
 import math
-import os
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import scipy.sparse as sp
@@ -15,6 +12,12 @@ import scipy.sparse as sp
 from user_dgl.config import Config
 from user_dgl.errors import InputError
 from user_dgl.floors import smoothed_columns
+from user_dgl.machine import (
+    available_memory_mb,
+    machine_memory_mb,
+    peak_memory_mb,
+    process_status,
+)
 from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
@@ -59,37 +62,6 @@ class MemoryPlan(NamedTuple):
     keeps_freed: bool
 
 
-def peak_memory_mb() -> float:
-    """Highest resident set of this process in 10^6 bytes."""
-    try:
-        # Not getrusage where this exists: that one starts at the size of the process that forked
-        # this one, such as a notebook's.
-        return _status("VmHWM:") / 1e6
-    except (OSError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
-
-
-def machine_memory_mb() -> float:
-    """Memory of the machine, or of the control group that holds this process, in 10^6 bytes."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
-        try:
-            total = min(total, int(Path("/sys/fs/cgroup", name).read_text()))
-        except (OSError, ValueError):  # another version, or "max"
-            continue
-    return total / 1e6
-
-
-def available_memory_mb() -> float:
-    """Memory that a process here could still get without swapping, in 10^6 bytes."""
-    try:
-        text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
-        return min(machine_memory_mb(), int(text.split()[0]) * 1024 / 1e6)
-    except (OSError, IndexError):
-        return machine_memory_mb()
-
-
 def plan_memory(
     config: Config, num_edges: int, feat: sp.csr_matrix, num_processes: int = 1
 ) -> MemoryPlan:
@@ -108,7 +80,7 @@ def plan_memory(
         That share the machine.
     """
     try:
-        now = _status("VmRSS:") / 1e6
+        now = process_status("VmRSS:") / 1e6
     except (OSError, IndexError):
         now = peak_memory_mb()
     if config.train.mode == "full" and config.device != "cuda" and _glibc() is not None:
@@ -261,8 +233,3 @@ def check_memory(config: Config, num_edges: int, feat: sp.csr_matrix) -> tuple[s
             f"{there / 1000:.1f}: {remedy}"
         )
     return f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}", plan
-
-
-def _status(name: str) -> float:
-    """A size in bytes from Linux's account of this process."""
-    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024

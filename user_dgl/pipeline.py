@@ -18,7 +18,7 @@ from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
-from user_dgl.memory import peak_memory_mb
+from user_dgl.machine import peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
