@@ -53,3 +53,8 @@ def device_name(device: torch.device) -> str:
     if device.type == "cpu":
         return "cpu"
     return f"cuda ({torch.cuda.get_device_name(device)})"
+
+
+def gpu_peak_memory_mb() -> float | None:
+    """Most that tensors of this process held on its GPU at a time, in 10^6 bytes; None without."""
+    return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_initialized() else None

@@ -17,17 +17,12 @@ import torch
 from user_dgl.checkpoint import load_checkpoint
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
-from user_dgl.device import device_name, resolve_backend, resolve_device
+from user_dgl.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.graph import Graph, index_dtype
-from user_dgl.memory import (
-    floors_memory_mb,
-    gpu_memory_line,
-    gpu_peak_memory_mb,
-    machine_memory_mb,
-    peak_memory_mb,
-)
+from user_dgl.machine import machine_memory_mb, peak_memory_mb
+from user_dgl.memory import floors_memory_mb, gpu_memory_line
 from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory

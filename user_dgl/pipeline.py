@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
 from user_dgl.data.edge_list import read_labels
+from user_dgl.device import gpu_peak_memory_mb
 from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.floors import floors
 from user_dgl.graph import Graph
-from user_dgl.memory import gpu_peak_memory_mb, peak_memory_mb
+from user_dgl.machine import peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
