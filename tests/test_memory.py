@@ -94,6 +94,7 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
     config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
     feat = sp.csr_matrix((1_000_000, 200))
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000)
+    monkeypatch.setattr(memory, "available_memory_mb", lambda: 5000)
     expected, keeps_freed = plan_memory(config, 10_000_000, feat)
     assert expected > 2000
     assert not keeps_freed
@@ -117,6 +118,7 @@ def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
     config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
     feat = sp.csr_matrix((1_000_000, 200))
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000.0)
+    monkeypatch.setattr(memory, "available_memory_mb", lambda: 5000.0)
     tight = plan_memory(config, 10_000_000, feat)
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 50_000.0)
     monkeypatch.setattr(memory, "available_memory_mb", lambda: 50_000.0)
@@ -126,7 +128,7 @@ def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
         pytest.skip("not glibc")
     assert plenty.keeps_freed
     assert plenty.expected_mb > tight.expected_mb
-    before = memory._status("VmRSS:")
+    before = memory.process_status("VmRSS:")
     with memory.freed_memory_kept():
         block = torch.zeros(2**26)
         del block
@@ -134,4 +136,4 @@ def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
         again = torch.zeros(2**25)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults < 1000
         del again
-    assert memory._status("VmRSS:") < before + 64e6
+    assert memory.process_status("VmRSS:") < before + 64e6

@@ -17,7 +17,7 @@ from user_dgl.config import load_config
 from user_dgl.critic import row_dots
 from user_dgl.data import load_data
 from user_dgl.features import prepare_features
-from user_dgl.memory import peak_memory_mb
+from user_dgl.machine import peak_memory_mb
 from user_dgl.nearest import approximate_nearest
 
 NEIGHBORS, QUERIES, BLOCK = 5, 2000, 50

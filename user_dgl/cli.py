@@ -10,7 +10,14 @@ import sys
 from pathlib import Path
 
 import user_dgl
-from user_dgl.config import Config, config_name, load_config, to_yaml
+from user_dgl.config import (
+    Config,
+    config_name,
+    data_name,
+    default_config,
+    load_config,
+    to_yaml,
+)
 from user_dgl.errors import (
     InputError,
     NonFiniteLossError,
@@ -36,7 +43,13 @@ def main(argv: list[str] | None = None) -> int:
     int
         Exit status.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    # argparse takes positional arguments up to the first option only.
+    if any(part.startswith("-") for part in rest) or (rest and not hasattr(arguments, "overrides")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        arguments.overrides += rest
     status = _status(arguments)
     if status and "RANK" in os.environ:
         # One of several processes: the threads of a group that has lost a member would abort
@@ -103,7 +116,31 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings")
 
-    takes_config(command("train", _train, "train and write a run directory"))
+    sub = command("train", _train, "train and write a run directory")
+    sub.usage = (
+        "user-dgl train CONFIG [section.key=value ...]\n"
+        "       user-dgl train --edges FILE [--features FILE] [--labels FILE] --clusters K "
+        "[section.key=value ...]"
+    )
+    sub.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="[CONFIG] section.key=value",
+        help="YAML file, which --edges can do without, and settings",
+    )
+    sub.add_argument(
+        "--edges",
+        metavar="FILE",
+        help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .graphml or .bin "
+        "(dgl.save_graphs)",
+    )
+    sub.add_argument(
+        "--features", metavar="FILE", help="features of the nodes: text, .npy, .npz, .mtx or .mat"
+    )
+    sub.add_argument(
+        "--labels", metavar="FILE", help="classes of the nodes, which only scores read"
+    )
+    sub.add_argument("--clusters", metavar="K", help="clusters to find (model.num_clusters)")
     sub = command("config", _config, "check the settings and print them resolved")
     takes_config(sub, needed=False)
     sub.add_argument(
@@ -144,10 +181,9 @@ class _Version(argparse.Action):
 
 
 def _train(arguments) -> None:
-    config = load_config(arguments.config, arguments.overrides)
-    output_dir = config.output_dir or str(
-        Path("outputs") / config_name(arguments.config) / f"seed{config.seed}"
-    )
+    file, overrides, name = _own_files(arguments)
+    config = load_config(file, overrides)
+    output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
     from user_dgl import distributed
 
     if distributed.launched():
@@ -161,6 +197,26 @@ def _train(arguments) -> None:
     _log(_summary_line(result))
     for name, metrics in result.get("floors", {}).items():
         _log(f"Floor {name} | {_metrics_text(metrics)}")
+
+
+def _own_files(arguments) -> tuple[str | Path, list[str], str]:
+    """Config, overrides and name of a training whose files may be given as options."""
+    given = list(arguments.overrides)
+    file = None if not given or (arguments.edges and "=" in given[0]) else given.pop(0)
+    if file is None and arguments.edges is None:
+        raise InputError("train needs a CONFIG, or --edges FILE: see user-dgl train --help")
+    overrides = []
+    if arguments.edges is not None:
+        overrides.append("data.kind=edge_list")
+    for key in ("edges", "features", "labels"):
+        path = getattr(arguments, key)
+        if path is not None:
+            # From here, not from data.root, and quoted as YAML.
+            overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
+    if arguments.clusters is not None:
+        overrides.append(f"model.num_clusters={arguments.clusters}")
+    name = config_name(file) if arguments.edges is None else data_name(arguments.edges)
+    return default_config() if file is None else file, overrides + given, name
 
 
 def _config(arguments) -> None:

@@ -9,6 +9,7 @@ them.
 """
 
 import dataclasses
+import importlib.resources
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class DataConfig(Section):
         "synthetic",
         "planetoid: ind.<name>.* files; wiki: graph.txt, group.txt, tfidf.txt; npz: one npz file; "
         "musae: *_edges.csv, *_target.csv, *.json; ogb: a folder of the Open Graph Benchmark; "
-        "edge_list: CSV, TSV or blank-separated text; dgl: a set of dgl.data; synthetic",
+        "edge_list: one's own files, see edges; dgl: a set of dgl.data; synthetic",
         choices=("planetoid", "wiki", "npz", "musae", "ogb", "edge_list", "dgl", "synthetic"),
     )
     root: str | None = key(
@@ -73,9 +74,23 @@ class DataConfig(Section):
     path: str | None = key(
         None, "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files"
     )
-    edges: str | None = key(None, "edge_list: file of edges")
-    features: str | None = key(None, "edge_list: file of node features (csv, tsv, txt, npy, npz)")
-    labels: str | None = key(None, "edge_list: file of labels, read for scores only")
+    edges: str | None = key(
+        None,
+        "edge_list: file of edges: .npz, .npy, .mtx, .mat, .graphml, .bin (dgl.save_graphs), else "
+        "CSV, TSV or blank-separated text",
+    )
+    features: str | None = key(
+        None, "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none"
+    )
+    labels: str | None = key(
+        None, "edge_list: file of labels (text, npy, npz, mat), read for scores only"
+    )
+    missing_features: str = key(
+        "refuse",
+        "what becomes of NaN, empty and infinite features: refuse; zero; mean: that of their "
+        "column (edge_list, npz, dgl)",
+        choices=("refuse", "zero", "mean"),
+    )
     largest_component: bool = key(False, "keep only the largest connected component")
     noise: NoiseConfig = section(NoiseConfig, "noise on the graph")
     synthetic: SyntheticConfig = section(SyntheticConfig, "the attributed block model")
@@ -486,6 +501,7 @@ class Config(Section):
             (data.kind != "edge_list", "data.kind", "data.edges"),
             (data.kind != "edge_list", "data.kind", "data.features"),
             (data.kind != "edge_list", "data.kind", "data.labels"),
+            (data.kind not in ("edge_list", "npz", "dgl"), "data.kind", "data.missing_features"),
             (not structure.learnable, "structure.learnable", "structure.prior"),
             (not structure.learnable, "structure.learnable", "structure.candidates"),
             (not structure.learnable, "structure.learnable", "train.structure_lr"),
@@ -636,3 +652,22 @@ def config_name(path: str | os.PathLike) -> str:
     else:
         parts = parts[-1:]
     return "/".join(parts)
+
+
+def data_name(path: str | os.PathLike) -> str:
+    """Name of a file of edges for the default run directory: without folder and ending.
+
+    >>> data_name("data/com-dblp.v2.csv.gz"), data_name("graph")
+    ('com-dblp.v2', 'graph')
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".gz":
+        path = path.with_suffix("")
+    return path.stem
+
+
+def default_config() -> Path:
+    """``configs/default.yaml``: in the package where that is installed, beside it in a clone."""
+    package = Path(str(importlib.resources.files("user_dgl")))
+    installed = package / "configs" / "default.yaml"
+    return installed if installed.exists() else package.parent / "configs" / "default.yaml"

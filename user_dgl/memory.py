@@ -1,13 +1,10 @@
-"""How much memory a run takes: measured, and foretold before it trains."""
+"""How much memory a run will take, foretold before it trains."""
 
 import ctypes
 import math
-import os
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import scipy.sparse as sp
@@ -16,6 +13,12 @@ import torch
 from user_dgl.config import Config
 from user_dgl.errors import InputError
 from user_dgl.floors import smoothed_columns
+from user_dgl.machine import (
+    available_memory_mb,
+    machine_memory_mb,
+    peak_memory_mb,
+    process_status,
+)
 from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
@@ -63,21 +66,10 @@ class MemoryPlan(NamedTuple):
     keeps_freed: bool
 
 
-def peak_memory_mb() -> float:
-    """Highest resident set of this process in 10^6 bytes."""
-    try:
-        # Not getrusage where this exists: that one starts at the size of the process that forked
-        # this one, such as a notebook's.
-        return _status("VmHWM:") / 1e6
-    except (OSError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
-
-
 def _resident_mb() -> float:
     """Resident set of this process now, in 10^6 bytes."""
     try:
-        return _status("VmRSS:") / 1e6
+        return process_status("VmRSS:") / 1e6
     except (OSError, IndexError):
         return peak_memory_mb()
 
@@ -85,26 +77,6 @@ def _resident_mb() -> float:
 def gpu_peak_memory_mb() -> float | None:
     """Most that tensors of this process held on its GPU at a time, in 10^6 bytes; None without."""
     return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_initialized() else None
-
-
-def machine_memory_mb() -> float:
-    """Memory of the machine, or of the control group that holds this process, in 10^6 bytes."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
-        try:
-            total = min(total, int(Path("/sys/fs/cgroup", name).read_text()))
-        except (OSError, ValueError):  # another version, or "max"
-            continue
-    return total / 1e6
-
-
-def available_memory_mb() -> float:
-    """Memory that a process here could still get without swapping, in 10^6 bytes."""
-    try:
-        text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
-        return min(machine_memory_mb(), int(text.split()[0]) * 1024 / 1e6)
-    except (OSError, IndexError):
-        return machine_memory_mb()
 
 
 def plan_memory(
@@ -331,8 +303,3 @@ def gpu_memory_line(
 def floors_memory_mb(config: Config, feat: sp.csr_matrix) -> float:
     """Peak of the floors of a process that holds what it holds now, in 10^6 bytes."""
     return _resident_mb() + (_FIXED + _floor_bytes(config, feat)) / 1e6
-
-
-def _status(name: str) -> float:
-    """A size in bytes from Linux's account of this process."""
-    return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024

@@ -35,7 +35,7 @@ __all__ = [
 
 DATA_VARIABLE = "USER_DGL_DATA"
 # Loaders of one file or folder that has to be named.
-_BY_PATH = {"npz": load_npz, "musae": load_musae, "ogb": load_ogb}
+_BY_PATH = {"musae": load_musae, "ogb": load_ogb}
 
 
 def data_root(config: DataConfig) -> Path:
@@ -60,6 +60,8 @@ def find_file(root: Path, name: str, key: str) -> Path:
         Nothing is there.
     """
     path = root / Path(name).expanduser()
+    if not path.exists() and Path(name).is_absolute():
+        raise InputError(f"{path}: not found: check the path ({key})")
     if not path.exists():
         raise InputError(
             f"{path}: not found ({key}={name}): give an absolute path, or name the folder it is in "
@@ -108,15 +110,17 @@ def _load(config: DataConfig) -> AttributedGraph:
         return load_wiki(find_file(root, config.path or "wiki", "data.path"))
     if kind in _BY_PATH:
         return _BY_PATH[kind](find_file(root, config.path, "data.path"))
+    if kind == "npz":
+        return load_npz(find_file(root, config.path, "data.path"), config.missing_features)
     if kind == "edge_list":
         files = {
             key: find_file(root, getattr(config, key), f"data.{key}")
             for key in ("edges", "features", "labels")
             if getattr(config, key) is not None
         }
-        return load_edge_list(**files)
+        return load_edge_list(**files, missing=config.missing_features)
     # DGL takes seconds to import, and most runs do without it.
     from user_dgl.data.dgl_datasets import load_dgl_dataset
 
     folder = None if config.path is None else find_file(root, config.path, "data.path")
-    return load_dgl_dataset(config.name, folder)
+    return load_dgl_dataset(config.name, folder, config.missing_features)

@@ -11,6 +11,9 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
 UNLABELLED = -1
+# What to do about features that are no numbers: where the settings can fill them, and elsewhere.
+FILL = "fill them in, or set data.missing_features=mean (or zero)"
+GET_ANEW = "get or make the data anew"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -82,7 +85,7 @@ def largest_component(data: AttributedGraph) -> AttributedGraph:
     return replace(part, notes=(*part.notes, note))
 
 
-def check_finite(feat: sp.csr_matrix, source) -> None:
+def check_finite(feat: sp.csr_matrix, source, remedy: str = GET_ANEW) -> None:
     """Refuse NaN and infinite features; the message names ``source`` and the rows.
 
     Raises
@@ -94,7 +97,7 @@ def check_finite(feat: sp.csr_matrix, source) -> None:
         rows = np.unique(np.repeat(np.arange(feat.shape[0]), np.diff(feat.indptr))[bad])
         raise InputError(
             f"{source}: NaN, empty or infinite features in {len(rows)} rows (counted from 0): "
-            f"{some(rows)}: fill them in or leave the columns out"
+            f"{some(rows)}: {remedy}"
         )
 
 

@@ -16,7 +16,9 @@ from user_dgl.errors import InputError
 _FAULTS = (OSError, RuntimeError, ValueError, ImportError, zipfile.BadZipFile, dgl.DGLError)
 
 
-def load_dgl_dataset(name: str, raw_folder: Path | None = None) -> AttributedGraph:
+def load_dgl_dataset(
+    name: str, raw_folder: Path | None = None, missing: str = "refuse"
+) -> AttributedGraph:
     """Graph, ``ndata["feat"]`` and ``ndata["label"]`` of a data set of `dgl.data`.
 
     DGL downloads what is not in ``raw_folder`` and stores a processed copy there. It reads pickles
@@ -29,6 +31,8 @@ def load_dgl_dataset(name: str, raw_folder: Path | None = None) -> AttributedGra
         Class of `dgl.data`, such as ``CoraGraphDataset``.
     raw_folder : Path, optional
         DGL's ``raw_dir``; None: DGL's own folder, ``~/.dgl``.
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
 
     Returns
     -------
@@ -60,11 +64,29 @@ def load_dgl_dataset(name: str, raw_folder: Path | None = None) -> AttributedGra
         raise _load_error(name, dataset, error) from None
     if len(dataset) != 1:
         raise InputError(f"data.name={name}: holds {len(dataset)} graphs, expected one")
-    graph = dataset[0]
+    return attributed_graph(dataset[0], f"dgl.data.{name}", missing)
+
+
+def attributed_graph(graph, source: str, missing: str = "refuse") -> AttributedGraph:
+    """Graph, ``ndata["feat"]`` and ``ndata["label"]`` of a DGLGraph.
+
+    Parameters
+    ----------
+    graph : DGLGraph
+    source : str
+        What messages name.
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
+
+    Raises
+    ------
+    InputError
+        Several types of nodes or edges; features that are no rows of finite numbers.
+    """
     if not graph.is_homogeneous:
         raise InputError(
-            f"data.name={name}: has several types of nodes or edges ({', '.join(graph.etypes)}), "
-            "expected one"
+            f"{source}: has several types of nodes or edges ({', '.join(graph.etypes)}), expected "
+            "one"
         )
     u, v = graph.edges()
     pairs, notes = graph_from_entries(graph.num_nodes(), u.numpy(), v.numpy())
@@ -74,8 +96,8 @@ def load_dgl_dataset(name: str, raw_folder: Path | None = None) -> AttributedGra
         labels = None
     return AttributedGraph(
         pairs,
-        None if feat is None else as_features(feat.numpy(), f"dgl.data.{name}"),
-        None if labels is None else index_labels(labels.numpy()),
+        None if feat is None else as_features(feat.numpy(), source, missing, notes),
+        None if labels is None else index_labels(labels.numpy(), source),
         notes=tuple(notes),
     )
 

@@ -1,4 +1,4 @@
-"""One's own graph: an edge list or sparse adjacency, with files of features and labels."""
+"""One's own graph: a file of any usual format, and files of features and labels beside it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from user_dgl.data.base import AttributedGraph
-from user_dgl.data.feature_file import Features, read_features
+from user_dgl.data.dgl_file import load_dgl_file
+from user_dgl.data.feature_file import Features, load_array, read_features
+from user_dgl.data.files import ending
+from user_dgl.data.graphml import load_graphml
 from user_dgl.data.ids import (
     as_text,
     counts_up,
@@ -19,8 +22,10 @@ from user_dgl.data.ids import (
     unusable,
 )
 from user_dgl.data.label_file import LabelRows, match_labels, read_label_rows, read_labels
+from user_dgl.data.mat import load_mat
 from user_dgl.data.matrices import graph_from_matrix
-from user_dgl.data.npz import load_sparse
+from user_dgl.data.matrix_market import load_matrix_market
+from user_dgl.data.npz import load_npz
 from user_dgl.data.text import TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -35,9 +40,27 @@ _END_NAMES = frozenset(
 _WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
 
 
+# What reads a graph file, by its ending. Any other is text, but for an array (.npy) of edges.
+_LOADERS = {
+    ".npz": load_npz,
+    ".mtx": load_matrix_market,
+    ".mat": load_mat,
+    ".graphml": load_graphml,
+    ".xml": load_graphml,
+    ".bin": load_dgl_file,
+    ".dgl": load_dgl_file,
+}
+# Those that list nodes under ids: rows of another file are matched to these as to ids in text.
+_BY_ID = (".graphml", ".xml")
+
+
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """Edges as the file holds them: ends (M,) as positions among the distinct ids `names`."""
+    """Edges as the file holds them: ends (M,) as positions among the distinct ids `names`.
+
+    `whole` where it says which nodes there are, and not only which have edges; `in_rows` where
+    these have an order of their own, as the rows of a matrix.
+    """
 
     path: Path
     u: np.ndarray
@@ -45,6 +68,10 @@ class _Edges:
     names: np.ndarray
     notes: list[str]
     text: TextFile | None = None
+    whole: bool = False
+    in_rows: bool = False
+    features: Features | None = None
+    labels: LabelRows | None = None
 
     @property
     def num_named(self) -> int:
@@ -58,22 +85,29 @@ class _Edges:
 
 
 def load_edge_list(
-    edges: Path, features: Path | None = None, labels: Path | None = None
+    edges: Path,
+    features: Path | None = None,
+    labels: Path | None = None,
+    missing: str = "refuse",
 ) -> AttributedGraph:
     """A graph in the user's own files.
 
     Parameters
     ----------
     edges : Path
-        ``.npz``: an adjacency saved with `scipy.sparse.save_npz`. Else text, gzipped or not: two
-        ids a row, separated by commas, tabs, semicolons or blanks, with or without header; lines
-        that start with ``#`` or ``%`` are comments. A column that the header calls ``weight`` or
-        the like, or without header a third column of numbers, is a weight: rows of weight 0 are no
-        edges, other weights do not count.
+        By its ending, before a ``.gz``: ``.npz`` (`user_dgl.data.npz.load_npz`), ``.mtx``,
+        ``.mat``, ``.graphml``, ``.bin`` or ``.dgl`` (`dgl.save_graphs`), which may hold features
+        and labels too, see the loader of that name; ``.npy``: an adjacency (N, N), or whole numbers
+        (M, 2) or (2, M), the ids of the ends. Else text: two ids a row, separated by commas, tabs,
+        semicolons or blanks, with or without header; lines that start with ``#`` or ``%`` are
+        comments. A column that the header calls ``weight`` or the like, or without header a third
+        column of numbers, is a weight: rows of weight 0 are no edges, other weights do not count.
     features : Path, optional
-        See `user_dgl.data.feature_file.read_features`.
+        See `user_dgl.data.feature_file.read_features`; in place of those in ``edges``.
     labels : Path, optional
-        See `user_dgl.data.label_file.read_labels`.
+        See `user_dgl.data.label_file.read_labels`; in place of those in ``edges``.
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
 
     Returns
     -------
@@ -90,9 +124,12 @@ def load_edge_list(
         Files unreadable, malformed (with the line), or not fitting each other.
     """
     edges = Path(edges)
-    ends = (_read_adjacency if edges.suffix.lower() == ".npz" else _read_edges)(edges)
-    feats = None if features is None else read_features(features, ends.names)
-    rows = None if labels is None else read_label_rows(labels)
+    ends = _read_ends(edges, missing)
+    feats, rows = ends.features, ends.labels
+    if features is not None:
+        feats = read_features(features, ends.names, missing)
+    if labels is not None:
+        rows = read_label_rows(labels)
     names, place, notes = _nodes(ends, feats, rows)
 
     graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
@@ -108,11 +145,41 @@ def load_edge_list(
     )
 
 
-def _read_adjacency(path: Path) -> _Edges:
-    graph, notes = graph_from_matrix(load_sparse(path), path)
-    u, v = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
-    notes = [f"{path.name}: {note}" for note in notes]
-    return _Edges(path, u, v, np.arange(graph.num_nodes), notes)
+def _read_ends(path: Path, missing: str) -> _Edges:
+    kind = ending(path)
+    if kind == ".npy":
+        return _read_array(path)
+    if kind in _LOADERS:
+        return _of_graph(path, _LOADERS[kind](path, missing), kind not in _BY_ID)
+    return _read_edges(path)
+
+
+def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
+    """Edges, features and labels of a file that says which nodes there are."""
+    names = np.arange(data.num_nodes) if data.node_ids is None else tidy_ids(data.node_ids)
+    u, v = data.graph.src.numpy().astype(np.int64), data.graph.dst.numpy().astype(np.int64)
+    notes = [f"{path.name}: {note}" for note in data.notes]
+    features = labels = None
+    if data.feat is not None:
+        features = Features(path, data.feat, names, [])
+    if data.labels is not None:
+        labels = LabelRows(path, data.labels, None, np.arange(len(names)), names)
+    return _Edges(path, u, v, names, notes, None, True, in_rows, features, labels)
+
+
+def _read_array(path: Path) -> _Edges:
+    array = load_array(path)
+    if array.ndim != 2 or 2 not in array.shape or array.shape == (2, 2):
+        graph, notes = graph_from_matrix(array, path)
+        return _of_graph(path, AttributedGraph(graph, None, notes=tuple(notes)), True)
+    if array.dtype.kind not in "iu" or not array.size:
+        raise InputError(
+            f"{path}: array of shape {array.shape} and type {array.dtype}: expected an adjacency "
+            "(N, N), or whole numbers (M, 2), the ids of the ends of each edge"
+        )
+    u, v = array.T if array.shape[1] == 2 else array
+    codes, names = index_ids(np.concatenate([u, v]))
+    return _Edges(path, codes[: len(u)], codes[len(u) :], names, [])
 
 
 def _read_edges(path: Path) -> _Edges:
@@ -208,7 +275,7 @@ def _nodes(
         return _nodes_of_rows(edges, features.feat.shape[0], "features", features.path)
     elif labels is not None and not labels.by_id:
         return _nodes_of_rows(edges, labels.num_rows, "labels", labels.path)
-    elif labels is not None and edges.text is not None:
+    elif labels is not None and not edges.whole:
         names, source = union(edges.names, labels.names), labels.path
     else:
         names, source = edges.names, edges.path
@@ -219,7 +286,7 @@ def _nodes(
         raise edges.error(
             name, f"node {edges.names[name]!s} has no row in {source}: add it or drop its edges"
         )
-    if edges.text is None and len(names) != edges.num_named:
+    if edges.whole and len(names) != edges.num_named:
         raise InputError(
             f"{edges.path}: {edges.num_named} nodes, {source} has {len(names)}: they must agree"
         )
@@ -230,19 +297,21 @@ def _nodes_of_rows(
     edges: _Edges, num_rows: int, what: str, source: Path
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """`_nodes` where rows of another file stand for the nodes, in ascending order of their ids."""
+    if edges.in_rows and edges.num_named == num_rows:
+        return edges.names, np.arange(num_rows), []
     if is_text(edges.names):
         raise InputError(
             f"{source}: {what} without ids, but node ids are text, such as {edges.names[0]!r} in "
             f"{edges.path}: put the ids in a first column"
         )
     low, high = int(edges.names[0]), int(edges.names[-1])
-    matrix = edges.text is None  # which says how many nodes there are, unlike a list of edges
-    if low >= 0 and high < num_rows and (edges.num_named == num_rows or not matrix):
+    fits = edges.num_named == num_rows or not edges.whole
+    if low >= 0 and high < num_rows and fits:
         notes = []
         if low == 1:
             notes = [f"{edges.path.name}: ids count from 0, node 0 has no edges"]
         return np.arange(num_rows), edges.names, notes
-    if low >= 1 and high == num_rows:
+    if low >= 1 and high == num_rows and fits:
         note = f"{edges.path.name}: ids start at 1: id 1 is the first row of {source.name}"
         return np.arange(1, num_rows + 1), edges.names - 1, [note]
     if edges.num_named == num_rows:

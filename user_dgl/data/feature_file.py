@@ -1,4 +1,4 @@
-"""Files of node features, rows in order or with ids: text, ``.npy``, ``.npz`` of scipy."""
+"""Files of node features, rows in order or with ids: text, NumPy, SciPy, MatrixMarket, MATLAB."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import one_line
+from user_dgl.data.files import ending
 from user_dgl.data.ids import (
     ID_NAMES,
     counts_up,
@@ -16,8 +17,10 @@ from user_dgl.data.ids import (
     repeated_row,
     unusable,
 )
+from user_dgl.data.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.matrices import as_features
-from user_dgl.data.npz import load_sparse
+from user_dgl.data.matrix_market import read_matrix_market
+from user_dgl.data.npz import load_sparse, member_names, read_member
 from user_dgl.data.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 
@@ -41,28 +44,35 @@ class Features:
     notes: list[str]
 
 
-def read_features(path: Path, edge_names: np.ndarray) -> Features:
+def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -> Features:
     """Features of a file.
 
     Parameters
     ----------
     path : Path
-        ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`; else delimited text. In text, the
-        first column holds ids if its name says so, if it holds text, or if it holds distinct whole
-        numbers that either include more than half of the ids of the edges or count the rows.
+        ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`, or `numpy.savez` of one array
+        (N, F) and perhaps of the ids of its rows, ``ids``; ``.mtx``; ``.mat``, a variable named as
+        in `user_dgl.data.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
+        ids if its name says so, if it holds text, or if it holds distinct whole numbers that either
+        include more than half of the ids of the edges or count the rows.
     edge_names : ndarray
         Distinct ids that the edges name.
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
 
     Raises
     ------
     InputError
         File unreadable, cell that is no number, an id given twice, NaN or infinite features.
     """
-    path = Path(path)
-    if path.suffix.lower() == ".npz":
-        return Features(path, as_features(load_sparse(path), path), None, [])
-    if path.suffix.lower() == ".npy":
-        return Features(path, as_features(load_array(path), path), None, [])
+    path, kind, notes = Path(path), ending(path), []
+    if kind in _MATRICES:
+        matrix, ids = _MATRICES[kind](path)
+        feat = as_features(matrix, path, missing, notes)
+        if ids is not None:
+            codes, ids = index_array_ids(ids, feat.shape[0], path)
+            feat = feat[np.argsort(codes)]
+        return Features(path, feat, ids, [f"{path.name}: {note}" for note in notes])
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
     if has_header(first, rest, lambda names: names[0] in ID_NAMES) or _counts(first):
@@ -81,7 +91,11 @@ def read_features(path: Path, edge_names: np.ndarray) -> Features:
         else:
             columns[0] = _as_numbers(names)[codes]
     try:
-        feat = as_features(np.column_stack(columns), path)
+        filled = []
+        feat = as_features(np.column_stack(columns), path, missing, filled)
+        if filled:
+            text.check_rows()
+            notes += [f"{path.name}: {note}" for note in filled]
     except InputError:
         text.check_rows()  # a row cut short reads as NaN: then name its line instead
         raise
@@ -103,6 +117,24 @@ def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> No
         raise text.error(row, f"node {names[codes[row]]!s} given twice: keep one row")
 
 
+def _npz_matrix(path: Path):
+    return (load_sparse(path), None) if "format" in member_names(path) else load_npz_array(path)
+
+
+def _mat_matrix(path: Path):
+    variables = read_mat(path, FEATURE_NAMES)
+    return variables[find(variables, FEATURE_NAMES)], None
+
+
+# By ending: the matrix of a file, and the ids of its rows where it has them.
+_MATRICES = {
+    ".npy": lambda path: (load_array(path), None),
+    ".npz": _npz_matrix,
+    ".mtx": lambda path: (read_matrix_market(path), None),
+    ".mat": _mat_matrix,
+}
+
+
 def load_array(path: Path) -> np.ndarray:
     """Array of an ``.npy`` file, mapped and not read; pickled objects are refused."""
     try:
@@ -116,6 +148,48 @@ def load_array(path: Path) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: holds several arrays: save the one meant with numpy.save")
     return array
+
+
+def load_npz_array(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """The one array of an ``.npz`` file, and the ids of its rows if there are any beside it.
+
+    Raises
+    ------
+    InputError
+        File unreadable or damaged, several arrays, pickled objects.
+    """
+    arrays = {name: read_member(path, name) for name in sorted(member_names(path))}
+    ids = [name for name in arrays if name.lower() in ID_NAMES]
+    others = [name for name in arrays if name not in ids]
+    plain = all(isinstance(array, np.ndarray) for array in arrays.values())
+    if len(others) != 1 or len(ids) > 1 or not plain:
+        raise InputError(
+            f"{path}: holds {', '.join(arrays) or 'nothing'}: expected one array, and perhaps one "
+            "called `ids`, saved with numpy.savez"
+        )
+    return arrays[others[0]], arrays[ids[0]] if ids else None
+
+
+def index_array_ids(ids: np.ndarray, num_rows: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """`index_ids` of the ids of an array's rows; refuses those that name no row or two.
+
+    Raises
+    ------
+    InputError
+    """
+    if ids.shape != (num_rows,) or ids.dtype.kind not in "iuU":
+        raise InputError(
+            f"{path}: ids of shape {ids.shape} and type {ids.dtype} for {num_rows} rows: expected "
+            "a whole number or text for each"
+        )
+    codes, names = index_ids(ids.astype(object))
+    fault = unusable(names)
+    if fault:
+        raise InputError(f"{path}: row {int(np.argmax(codes == fault[0]))}: {fault[1]}")
+    row = repeated_row(codes)
+    if row is not None:
+        raise InputError(f"{path}: node {ids[row]} given twice, again in row {row}: keep one")
+    return codes, names
 
 
 def _counts(first: list[str]) -> bool:

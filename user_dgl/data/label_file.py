@@ -1,4 +1,4 @@
-"""Files of node labels: one a line in node order, ``id label`` lines, or ``.npy``.
+"""Files of node labels: one a line in node order, ``id label`` lines, ``.npy``, ``.npz``, ``.mat``.
 
 Labels serve scores only; see `user_dgl.data.base.AttributedGraph`.
 """
@@ -9,8 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from user_dgl.data.base import UNLABELLED, index_labels
-from user_dgl.data.feature_file import check_rows_by_id, load_array
+from user_dgl.data.feature_file import (
+    check_rows_by_id,
+    index_array_ids,
+    load_array,
+    load_npz_array,
+)
+from user_dgl.data.files import ending
 from user_dgl.data.ids import ID_NAMES, index_ids, is_text, positions, tidy_ids
+from user_dgl.data.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.text import MISSING, TextFile, has_header, open_text
 from user_dgl.errors import InputError
 
@@ -42,6 +49,10 @@ class LabelRows:
         """Whether rows carry ids."""
         return self.names is not None
 
+    def error(self, row: int, problem: str) -> InputError:
+        """The error for a row, at its line if the file has lines."""
+        return self.text.error(row, problem) if self.text else InputError(f"{self.path}: {problem}")
+
     @property
     def num_rows(self) -> int:
         """Rows up to the last that holds a label."""
@@ -56,17 +67,24 @@ def read_label_rows(path: Path) -> LabelRows:
     InputError
         File unreadable, more than two columns, an id given twice.
     """
-    path = Path(path)
-    if path.suffix.lower() == ".npy":
-        values = load_array(path)
+    path, kind = Path(path), ending(path)
+    if kind == ".mat":
+        variables = read_mat(path, LABEL_NAMES)
+        name = find(variables, LABEL_NAMES)
+        values, problem = one_label_a_node(variables[name], path)
+        if problem:
+            raise InputError(f"{path}: {name}: {problem}: expected one a node")
+        return LabelRows(path, values)
+    if kind in (".npy", ".npz"):
+        values, ids = (load_array(path), None) if kind == ".npy" else load_npz_array(path)
         if values.ndim != 1 or values.dtype.kind not in "biufU":
             raise InputError(
                 f"{path}: array of shape {values.shape} and type {values.dtype}: expected one "
                 "label for each node"
             )
-        return LabelRows(path, values)
-    if path.suffix.lower() == ".npz":
-        raise InputError(f"{path}: labels must be text or .npy: save the array with numpy.save")
+        if ids is None:
+            return LabelRows(path, values)
+        return LabelRows(path, values, None, *index_array_ids(ids, len(values), path))
     text = open_text(path, single_column=True)
     if has_header(text.sample[0], text.sample[1:], _names_columns):
         text = text.without_header()
@@ -110,9 +128,8 @@ def match_labels(rows: LabelRows, names: np.ndarray) -> tuple[np.ndarray, list[s
             row = int(np.flatnonzero(~known)[0])
             # Ids beyond the graph are harmless only if they cannot be misspelt or shifted ones.
             if known.sum() < len(names):
-                raise rows.text.error(
-                    row, f"node {rows.names[rows.codes[row]]!s} is not in the graph: check the id"
-                )
+                problem = f"node {rows.names[rows.codes[row]]!s} is not in the graph: check the id"
+                raise rows.error(row, problem)
             notes.append(f"{rows.path.name}: {int((~known).sum())} ids outside the graph left out")
         labels[place[known]] = index_labels(rows.values[known])
     else:
@@ -134,7 +151,9 @@ def read_labels(path: Path, node_ids: tuple[str, ...] | None, num_nodes: int) ->
     ----------
     path : Path
         Text with one label a line in node order (a blank line: none) or ``id label`` lines in any
-        order, with or without header; or ``.npy``, one label a node.
+        order, with or without header; ``.npy``, one label a node; ``.npz``, `numpy.savez` of the
+        labels and perhaps of the ids they belong to, ``ids``; or ``.mat``, a variable named as in
+        `user_dgl.data.mat.LABEL_NAMES`.
     node_ids : tuple of str (N,) or None
         Ids in node order; None: 0..N-1.
     num_nodes : int

@@ -5,12 +5,15 @@ import mmap
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import check_finite, one_line, some
+from user_dgl.data.base import FILL, GET_ANEW, check_finite, one_line, some
+from user_dgl.data.files import check_room
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
 # Values of a dense array handled at a time.
 _BLOCK_VALUES = 2**22
+# Bytes that a row or a column takes whether or not it holds anything.
+_BYTES_PER_LINE = 16
 
 
 def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
@@ -35,7 +38,27 @@ def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
     return matrix
 
 
-def as_features(matrix, source) -> sp.csr_matrix:
+def check_shape(shape: tuple[int, ...], source) -> None:
+    """Refuse a shape that takes more memory than there is, however little of it is filled.
+
+    Raises
+    ------
+    InputError
+    """
+    check_room(_BYTES_PER_LINE * sum(shape), source)
+
+
+def check_indices(matrix) -> None:
+    """Raise ValueError for a sparse matrix whose indices point outside it.
+
+    SciPy's readers and constructors take those of CSR, CSC and BSR as they are, and its C++ code
+    then follows them; it checks those of other formats itself.
+    """
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)
+
+
+def as_features(matrix, source, missing="refuse", notes=None) -> sp.csr_matrix:
     """Sparse or dense features as CSR.
 
     Parameters
@@ -43,6 +66,11 @@ def as_features(matrix, source) -> sp.csr_matrix:
     matrix : scipy sparse or ndarray (N, F)
     source : path or text
         What messages name.
+    missing : str
+        What becomes of NaN and infinite values: ``refuse``, ``zero`` or ``mean`` (of the others in
+        the column), as ``data.missing_features`` has it.
+    notes : list of str, optional
+        Gets a line on what was filled; given where that setting is heeded.
 
     Returns
     -------
@@ -59,15 +87,37 @@ def as_features(matrix, source) -> sp.csr_matrix:
             f"{source}: features of shape {matrix.shape} and type {matrix.dtype}: expected a row "
             "of real numbers for each node"
         )
+    check_shape(matrix.shape, source)
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
         if isinstance(matrix, np.ndarray):
             feat = _from_dense(matrix)
         else:
             feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)  # cleaned in place below
     feat.sum_duplicates()
-    check_finite(feat, source)
+    if missing == "refuse":
+        check_finite(feat, source, FILL if notes is not None else GET_ANEW)
+    else:
+        _fill(feat, missing, notes)
     feat.eliminate_zeros()
     return feat
+
+
+def _fill(feat: sp.csr_matrix, missing: str, notes: list[str] | None) -> None:
+    """Replace NaN and infinite values in place."""
+    bad = ~np.isfinite(feat.data)
+    if not bad.any():
+        return
+    columns = feat.indices[bad]
+    filled = np.zeros(len(columns), np.float32)
+    if missing == "mean":
+        width = feat.shape[1]
+        known = np.bincount(feat.indices[~bad], feat.data[~bad], width)
+        counts = feat.shape[0] - np.bincount(columns, minlength=width)
+        filled = (known / np.maximum(counts, 1))[columns]
+    feat.data[bad] = filled
+    if notes is not None:
+        by = "0" if missing == "zero" else "the mean of their column"
+        notes.append(f"{len(columns)} missing or infinite features set to {by}")
 
 
 def _from_dense(array: np.ndarray) -> sp.csr_matrix:
@@ -152,6 +202,7 @@ def graph_from_matrix(matrix, source) -> tuple[Graph, list[str]]:
             f"{source}: expected a square adjacency of numbers, got shape {matrix.shape} and type "
             f"{matrix.dtype}"
         )
+    check_shape(matrix.shape, source)
     entries = sp.coo_matrix(matrix)
     bad = ~np.isfinite(entries.data) | (entries.data < 0)
     if bad.any():

@@ -14,7 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import AttributedGraph, index_labels, one_line
-from user_dgl.data.matrices import as_features, csr_from_parts, graph_from_matrix
+from user_dgl.data.files import check_room
+from user_dgl.data.matrices import (
+    as_features,
+    check_indices,
+    check_shape,
+    csr_from_parts,
+    graph_from_matrix,
+)
 from user_dgl.data.unpickle import restricted_load
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -22,12 +29,14 @@ from user_dgl.graph import Graph
 _PARTS = ("data", "indices", "indptr", "shape")
 
 
-def load_npz(path: Path) -> AttributedGraph:
+def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
     """Graph, features and labels of an npz file, whichever layout it has.
 
     Parameters
     ----------
     path : Path
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
 
     Returns
     -------
@@ -40,16 +49,16 @@ def load_npz(path: Path) -> AttributedGraph:
         File missing or damaged, unknown layout, a pickle that names anything but arrays and CSR
         matrices, features or labels that do not fit the adjacency.
     """
-    names = _member_names(path)
+    names = member_names(path)
     node_ids = None
     if "adj_data" in names:
         adjacency = _from_parts(path, names, "adj_")
         features = _from_parts(path, names, "attr_") if "attr_data" in names else None
-        labels = _read_member(path, "labels") if "labels" in names else None
-        node_ids = _read_member(path, "node_ids") if "node_ids" in names else None
+        labels = read_member(path, "labels") if "labels" in names else None
+        node_ids = read_member(path, "node_ids") if "node_ids" in names else None
     elif "adj_matrix" in names:
         adjacency, features, labels = (
-            _read_member(path, name) if name in names else None
+            read_member(path, name) if name in names else None
             for name in ("adj_matrix", "node_attr", "node_label")
         )
     elif "format" in names:
@@ -70,7 +79,7 @@ def load_npz(path: Path) -> AttributedGraph:
                 f"{graph.num_nodes} nodes"
             )
         labels = index_labels(labels, path)
-    feat = None if features is None else as_features(features, path)
+    feat = None if features is None else as_features(features, path, missing, notes)
     if feat is not None and feat.shape[0] != graph.num_nodes:
         raise InputError(
             f"{path}: {feat.shape[0]} feature rows for {graph.num_nodes} nodes: they must agree"
@@ -81,6 +90,8 @@ def load_npz(path: Path) -> AttributedGraph:
                 f"{path}: node_ids: expected one for each of the {graph.num_nodes} nodes"
             )
         node_ids = tuple(np.asarray(node_ids).astype(str).ravel().tolist())
+        if len(set(node_ids)) < len(node_ids):
+            raise InputError(f"{path}: node_ids: some are given twice: make them distinct")
     return AttributedGraph(graph, feat, labels, node_ids, tuple(notes))
 
 
@@ -125,7 +136,7 @@ def load_sparse(path: Path) -> sp.csr_matrix:
     InputError
         File missing or damaged, or no such matrix.
     """
-    names = _member_names(path)
+    names = member_names(path)
     if "format" not in names:
         raise InputError(
             f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected a matrix saved with "
@@ -133,19 +144,32 @@ def load_sparse(path: Path) -> sp.csr_matrix:
         )
     try:
         matrix = sp.load_npz(path)  # never unpickles
-        if matrix.format in ("csr", "csc", "bsr"):
-            matrix.check_format(full_check=True)
+        check_indices(matrix)
+        check_shape(matrix.shape, path)
         return sp.csr_matrix(matrix)
+    except InputError:
+        raise
     except Exception as error:  # the parsers below raise many kinds on damaged bytes
         raise InputError(
             f"{path}: not a valid sparse matrix ({one_line(error)}): make it anew"
         ) from None
 
 
-def _member_names(path: Path) -> set[str]:
+def member_names(path: Path) -> set[str]:
+    """Names of the arrays in an npz file, all of which fit the memory.
+
+    Raises
+    ------
+    InputError
+        File unreadable or no npz file, or more than fits the memory.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
+            # What is read of a member ends there, so a false size gains nothing.
+            check_room(sum(member.file_size for member in archive.infolist()), path)
             return {name.removesuffix(".npy") for name in archive.namelist()}
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
     except Exception as error:
@@ -156,11 +180,17 @@ def _from_parts(path: Path, names: set[str], prefix: str) -> sp.csr_matrix:
     missing = [prefix + part for part in _PARTS if prefix + part not in names]
     if missing:
         raise InputError(f"{path}: lacks {', '.join(missing)}: expected all parts of a CSR matrix")
-    return csr_from_parts(*(_read_member(path, prefix + part) for part in _PARTS), path)
+    return csr_from_parts(*(read_member(path, prefix + part) for part in _PARTS), path)
 
 
-def _read_member(path: Path, name: str):
-    """Array of a member, or the object that a pickled one holds."""
+def read_member(path: Path, name: str):
+    """Array of a member, or the object that a pickled one holds.
+
+    Raises
+    ------
+    InputError
+        Member damaged, or a pickle of anything but arrays, CSR matrices and lists.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             with archive.open(f"{name}.npy") as file:

@@ -5,10 +5,8 @@ line are split in Python, so files of many million lines stay feasible.
 """
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,9 +18,12 @@ import numpy as np
 import pandas as pd
 
 from user_dgl.data.base import one_line
+from user_dgl.data.files import read_bytes
 from user_dgl.errors import InputError
 
 _SAMPLE_ROWS = 20
+# Times of its size that reading a file takes at least: it, what is parsed of it, and the columns.
+_COPIES = 3
 # How R, pandas and spreadsheets write a missing number or label.
 MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
 # In order of preference where several fit: `1;2;0,5` is three cells, and commas or semicolons win
@@ -30,28 +31,6 @@ MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
 _SEPARATORS = ("\t", ";", ",")
 _COMMENT_LINE = re.compile(rb"\n[ \t]*[#%][^\n]*")
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
-
-
-def read_bytes(path: Path) -> bytes:
-    """Content of a file, unzipped where it starts as gzip does.
-
-    Raises
-    ------
-    InputError
-        File unreadable or gzip damaged.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    if data[:2] != b"\x1f\x8b":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path}: damaged gzip ({one_line(error)}): copy or make it anew"
-        ) from None
 
 
 def is_number(cell: str) -> bool:
@@ -251,16 +230,18 @@ def open_text(path: Path, *, single_column=False) -> TextFile:
         File missing, empty, not text.
     """
     path = Path(path)
-    data = read_bytes(path)
+    data = read_bytes(path, _COPIES)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError(f"{path}: UTF-16 text: save it as UTF-8")
     if b"\0" in data:
-        raise InputError(f"{path}: holds NUL bytes: expected text (UTF-8)")
-    if data.startswith(b"%%MatrixMarket"):
         raise InputError(
-            f"{path}: a MatrixMarket file: read it with scipy.io.mmread and save it as .npz with "
-            "scipy.sparse.save_npz"
+            f"{path}: holds NUL bytes: expected text (UTF-8); binary formats are told by their "
+            "ending: .npz, .npy, .mat, .bin"
         )
+    if data.startswith(b"%%MatrixMarket"):
+        raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
+    if data.lstrip()[:5] in (b"<?xml", b"<grap"):
+        raise InputError(f"{path}: an XML file: name it .graphml if it is GraphML")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
