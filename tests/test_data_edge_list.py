@@ -344,6 +344,11 @@ def test_weights(files):
     assert "2 rows of weight 0 dropped" in notes(data)
     assert "weights in column 'weight' ignored" in notes(data)
     assert "ignored" not in notes(files("0 1 1\n1 2 1.0\n"))
+    # Repeats of one pair with other weights, one of them 0.
+    data = files("u,v,weight\n0,1,2\n1,0,0.5\n0,1,0\n1,2,0\n")
+    assert pairs(data) == {frozenset("01")}
+    assert "2 rows of weight 0 dropped" in notes(data)
+    assert "1 repeated or reversed entries merged" in notes(data)
     # A time is no weight: neither zero nor negative times say anything about the edge.
     data = files("u,v,time\n0,1,0\n1,2,-5\n")
     assert data.graph.num_edges == 2

@@ -7,6 +7,8 @@ import re
 import struct
 import zipfile
 import zlib
+from dataclasses import replace
+from itertools import product
 
 import networkx as nx
 import numpy as np
@@ -21,6 +23,7 @@ from user_dgl.config import load_config
 from user_dgl.data import files as data_files
 from user_dgl.data import load_edge_list
 from user_dgl.data.files import ending, read_bytes
+from user_dgl.data.matrix_market import read_matrix_market
 from user_dgl.data.npz import write_npz
 from user_dgl.errors import InputError
 
@@ -69,7 +72,7 @@ def graphml(directed=False, features=FEATURES, labels=LABELS, ids=str, graph=Non
     return saved(lambda file: nx.write_graphml(graph, file))
 
 
-MTX = b"%%MatrixMarket matrix coordinate "
+MTX, ARRAY = b"%%MatrixMarket matrix coordinate ", b"%%MatrixMarket matrix array "
 LOWER = "".join(f"{v + 1} {u + 1}\n" for u, v in EDGES).encode()
 UPPER = "".join(f"{u + 1} {v + 1} 1\n" for u, v in EDGES).encode()
 SIZE = f"{N} {N} {len(EDGES)}\n".encode()
@@ -137,6 +140,7 @@ def carrying_dgl(path):
     graph = dgl.graph((torch.from_numpy(U), torch.from_numpy(V)), num_nodes=N)
     graph.ndata["feat"] = torch.from_numpy(FEATURES)
     graph.ndata["label"] = torch.from_numpy(LABELS)
+    graph = graph.formats("csc")  # DGL lists no edges of such a graph
     dgl.save_graphs(str(path), [graph])
 
 
@@ -304,18 +308,30 @@ def refused(path, message, *files):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not a MatrixMarket file"),
-        (b"0 1\n1 2\n", ":1: not a MatrixMarket file: Not a Matrix Market file"),
-        (MTX + b"pattern general\n", ":2: not a MatrixMarket file"),
-        (MTX + b"pattern general\n3 3 2\n1 2\n4 1\n", ":4: not .*Row index out of bounds"),
-        (MTX + b"pattern general\n3 3 2\n0 2\n3 1\n", ":3: not .*Row index out of bounds"),
-        (MTX + b"real general\n3 3 2\n1 2 1\n3 1 x\n", ":4: not .*Invalid floating-point"),
-        (MTX + b"pattern general\n3 3 2\n1 2\n", "Truncated file"),
-        (MTX + b"pattern general\n3 3 9000000000\n1 2\n", "claims 9000000000 entries"),
+        (b"", "no rows"),
+        (b"0 1\n1 2\n", ":1: expected `%%MatrixMarket matrix` and coordinate or array"),
+        (MTX + b"pattern general\n", "no rows"),
+        (MTX + b"pattern general\n3 3 2\n", "only a header"),
+        (MTX + b"pattern\n3 3 1\n1 2\n", ":1: expected `%%MatrixMarket matrix`"),
+        (MTX + b"complex general\n2 2 1\n1 2 1 0\n", ":1: expected .* real, double, integer"),
+        (MTX + b"pattern general\n3 3\n1 2\n", ":2: '3 3': expected numbers of rows, columns and"),
+        (MTX + b"pattern general\n3 -3 1\n1 2\n", ":2: '3 -3 1': expected numbers"),
+        (MTX + b"pattern general\n3 3 2\n1 2\n% c\n4 1\n", r":5: row 4: expected 1\.\.3"),
+        (MTX + b"pattern general\n3 3 2\n1 2\n3 0\n", r":4: column 0: expected 1\.\.3"),
+        (MTX + b"real general\n3 3 2\n1 2 1\n3 1 x\n", ":4: column 3: 'x' is not a number"),
+        (MTX + b"real general\n3 3 2\n1 2 1\n3 1 3x\n", ":4: column 3: '3x' is not a number"),
+        (MTX + b"real general\n3 3 2\n1 2 1\n3 1.5 1\n", ":4: column 2: '1.5' is not a whole"),
+        (MTX + b"real general\n3 3 2\n1 2 1\n3 1\n", ":4: 2 columns, expected 3"),
+        (MTX + b"real general\n3 3 1\n1 2\n", ":3: 2 columns, expected 3"),
+        (MTX + b"pattern general\n3 3 2\n1 2\n", "1 entries, expected 2: is it cut off"),
+        (MTX + b"pattern general\n3 3 1\n1 2\n1 3\n", "2 entries, expected 1"),
         (MTX + b"pattern general\n2000000000000 2000000000000 1\n1 2\n", "would take .* GB"),
-        (MTX.replace(b"coordinate", b"array") + b"real general\n90000 90000\n1\n", "claims 81000"),
+        (ARRAY + b"real general\n2 2\n1\n0\n0\n", "3 entries, expected 4"),
+        (ARRAY + b"real general\n9000000 9000000\n1\n", "1 entries, expected 81000000000000"),
+        (ARRAY + b"real symmetric\n2 3\n1\n0\n0\n", r":2: symmetric of shape \(2, 3\)"),
+        (ARRAY + b"real general\n3 3\n1\n0x\n0\n", ":4: column 1: '0x' is not a number"),
+        (ARRAY + b"real general\n2 2\n1 0\n0 1\n", ":3: 2 columns, expected 1"),
         (MTX + b"pattern general\n3 2 1\n1 2\n", r"square adjacency .*\(3, 2\)"),
-        (MTX + b"complex general\n2 2 1\n1 2 1 0\n", "square adjacency of numbers.*complex"),
         (MTX + b"real general\n2 2 1\n1 2 nan\n", "negative, NaN or infinite weights in 1 rows"),
         (MTX + b"real skew-symmetric\n2 2 1\n2 1 3\n", "negative, NaN or infinite weights"),
         (gzip.compress(MTX + b"pattern general\n" + SIZE + LOWER)[:-9], "damaged gzip"),
@@ -323,6 +339,29 @@ def refused(path, message, *files):
 )
 def test_matrix_market_refused(content, message, tmp_path):
     refused(write(tmp_path / "g.mtx", content), message)
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "form", "field"),
+    [
+        *product(("general", "symmetric", "skew-symmetric"), (sp.coo_matrix, np.asarray),
+                 ("real", "integer")),
+        ("general", sp.coo_matrix, "pattern"),
+        ("symmetric", sp.coo_matrix, "pattern"),
+    ],
+)  # fmt: skip
+def test_matrix_market_is_read_as_it_was_written(symmetry, form, field, tmp_path):
+    values = np.random.default_rng(0).integers(-4, 5, (5, 5 if symmetry != "general" else 3))
+    if symmetry != "general":
+        values = values + values.T if symmetry == "symmetric" else values - values.T
+    if field == "pattern":
+        values = (values != 0).astype(int)
+    matrix = form(values / 8 if field == "real" else values)
+    file = tmp_path / "m.mtx"
+    scipy.io.mmwrite(file, matrix, field=field, symmetry=symmetry)
+    found = read_matrix_market(file)
+    assert found.shape == values.shape
+    np.testing.assert_array_equal(found.toarray(), values / 8 if field == "real" else values)
 
 
 def test_matrix_market_ids_start_at_one(tmp_path):
@@ -348,6 +387,12 @@ def bomb():
     return header + struct.pack("<II", 15, len(data)) + data
 
 
+def with_wrong_size():
+    """A file whose sizes lead SciPy's parser out of it: some releases end the process."""
+    whole = saved(scipy.io.savemat, {"W": SYMMETRIC})
+    return whole[:173] + b"\xff" * 4 + whole[177:]
+
+
 OUT_OF_BOUNDS = sp.csc_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
 OUT_OF_BOUNDS.indices[1] = 7
 
@@ -371,6 +416,8 @@ OUT_OF_BOUNDS.indices[1] = 7
         (b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n", r"version 7\.3 .*with -v7"),
         (b"\x89HDF\r\n\x1a\n", r"version 7\.3"),
         (saved(scipy.io.savemat, {"W": SYMMETRIC}, do_compression=True)[:-9], "not a MATLAB file"),
+        (with_wrong_size(), "ends the process that reads it|not a MATLAB file"),
+        (saved(scipy.io.savemat, {"B": SYMMETRIC}).replace(b"B", b"\n", 2), r"holds .*: expected"),
     ],
 )
 def test_mat_refused(content, message, tmp_path):
@@ -396,7 +443,9 @@ def test_dgl_files_refused(tmp_path):
     refused(write(path, whole[:-100]), "no file of dgl.save_graphs, or damaged")
     # A length that ends the process which reads it.
     at = whole.index(b"feat") - 8
-    refused(write(path, whole[:at] + b"\xff" * 8 + whole[at + 8 :]), "DGL cannot read it")
+    refused(
+        write(path, whole[:at] + b"\xff" * 8 + whole[at + 8 :]), "ends the process that reads it"
+    )
     graph = dgl.graph(([0, 1], [1, 2]))
     dgl.save_graphs(str(path), [graph, graph])
     refused(path, "holds 2 graphs, expected one")
@@ -583,13 +632,34 @@ def test_endings_and_bytes(tmp_path):
     )
 
 
-def test_ids_given_twice_in_an_npz(tmp_path):
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (("a", "b") * 6, "node_ids: some are given twice"),
+        (("a", "a ", *"bcdefghijk"), "id 'a' given twice, up to blanks"),
+        (("a", " ", *"bcdefghijk"), "node 1: an id is missing"),
+        ((*"abcdefghijk", "\ud800"), "node_ids: text that is no Unicode"),
+    ],
+)
+def test_ids_of_an_npz_refused(ids, message, tmp_path):
     data = load_edge_list(write(tmp_path / "e.csv", FORMATS["e.csv"]))
-    names = tuple("ab" * 6)
-    object.__setattr__(data, "node_ids", names[: data.num_nodes])
     with open(tmp_path / "g.npz", "wb") as file:
-        write_npz(file, data)
-    refused(tmp_path / "g.npz", "node_ids: some are given twice")
+        write_npz(file, replace(data, node_ids=ids))
+    refused(tmp_path / "g.npz", message)
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_text_of_arrays_that_is_no_unicode(order, tmp_path):
+    """NumPy makes strings of such numbers that Python itself cannot handle."""
+    numbers = np.full(N, 0x110000, dtype=f"{order}u4")
+    text = numbers.view(f"{order}U1")
+    edges = write(tmp_path / "e.csv", FORMATS["e.csv"])
+    np.save(tmp_path / "l.npy", text)
+    with pytest.raises(InputError, match=r"l\.npy: text that is no Unicode"):
+        load_edge_list(edges, None, tmp_path / "l.npy")
+    np.savez(tmp_path / "f.npz", x=FEATURES, ids=text)
+    with pytest.raises(InputError, match=r"f\.npz: text that is no Unicode"):
+        load_edge_list(edges, tmp_path / "f.npz")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -665,6 +735,61 @@ def test_unusable_arguments(arguments, message, tmp_path, monkeypatch, capfd):
     assert re.search(message, error)
     assert error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["e.csv"]
+
+
+LARGEST = 2**63 - 1
+TINY = "".join(f"{i} {j}\n" for i in range(4) for j in range(i))
+BOTH = {"edges": TINY, "features.npy": np.eye(4)}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"edges.csv": gzip.compress(text(","))[:-9]}, "damaged gzip"),
+        ({"edges.csv": "0,1,1\n1,2,-inf\n"}, r"edges\.csv:2: weight -inf in column 3"),
+        ({"edges.csv": "\ufeffa;b\r\nb;\r\n"}, r"edges\.csv:2: an id is missing"),
+        ({"edges.csv": b"a,b\nb,\xe9\n"}, r"edges\.csv:2: not UTF-8"),
+        ({"edges.mat": saved(scipy.io.savemat, {"M": SYMMETRIC})}, "expected a variable called w"),
+        ({"edges.mat": b"MATLAB 7.3".ljust(512) + b"\x89HDF\r\n\x1a\n"}, "with -v7"),
+        ({"edges.graphml": xml(f'<node id="&i;"/>{EDGE}', LAUGHS)}, "entities are not expanded"),
+        ({"edges.mtx": MTX + b"pattern general\n3 3 2\n1 2\n4 1\n"}, r"edges\.mtx:4: row 4"),
+        ({"edges.npz": b"PK\x03\x04 cut off"}, "not an npz file"),
+        ({"edges": TINY, "features.npy": np.full((4, 2), np.inf)}, "4 rows .*: 0, 1, 2, 3:"),
+        ({"edges": TINY, "features.csv": "id,x\n0,1\n2,3\n2,4\n"}, r"csv:4: node 2 given twice"),
+        ({**BOTH, "labels.csv": "0,a\n1,b\n7,a\n"}, r"labels\.csv:3: node 7 is not in the graph"),
+        ({**BOTH, "labels.npy": LABELS}, "labels.npy: 13 labels for 4 nodes"),
+    ],
+)  # fmt: skip
+def test_unusable_files(files, message, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["train", "--clusters", "2"]
+    for name, content in files.items():
+        write(tmp_path / name, content)
+        arguments += [f"--{name.partition('.')[0]}", name]
+    assert main(arguments) == 2
+    error = capfd.readouterr().err
+    assert re.search(message, error)
+    assert error.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.parametrize(
+    ("edges", "features", "ids"),
+    [
+        (f"0 {LARGEST}\n0 3\n{LARGEST} 3\n", None, ["0", "3", str(LARGEST)]),
+        ("\ufeffu\tv\tw\r\n1\t2\t1\r\n2\t3\t0.5\r\n2\t1\t2\r\n", "1\n2\n3\n", ["1", "2", "3"]),
+        ("# c\n  a \t b\n\nb\tc\n", "c,1,0\na,0,1\nd,2,0\nb,0,3\n", ["a", "b", "c", "d"]),
+    ],
+)
+def test_odd_files_that_can_be_used(edges, features, ids, tmp_path):
+    arguments = ["--clusters", 2, "--edges", write(tmp_path / "e", edges)]
+    if features:
+        arguments += ["--features", write(tmp_path / "f", features)]
+    assert train(tmp_path, *arguments) == 0
+    lines = (tmp_path / "run" / "clusters.csv").read_text().splitlines()
+    assert lines[0] == "node,cluster"
+    assert [line.split(",")[0] for line in lines[1:]] == ids
+    assert np.isfinite(np.load(tmp_path / "run" / "embedding.npy")).all()
 
 
 def test_unknown_options_are_refused(capsys):

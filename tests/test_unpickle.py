@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import pickle
+import struct
+import tracemalloc
 from collections import OrderedDict, defaultdict
 
 import numpy as np
@@ -181,3 +183,17 @@ def test_missing_file_and_other_content(tmp_path):
     (tmp_path / "number").write_bytes(pickle.dumps(3))
     with pytest.raises(InputError, match="number: pickle holds no array"):
         load_pickle(tmp_path / "number")
+
+
+@pytest.mark.parametrize("opcode", [pickle.LONG_BINPUT, pickle.PUT])
+def test_claimed_numbers_of_objects_take_no_memory(opcode):
+    """C's unpickler makes room for as many as the number of the object that is stored."""
+    number = struct.pack("<I", 2**24) if opcode == pickle.LONG_BINPUT else b"16777216\n"
+    data = pickle.EMPTY_LIST + opcode + number + pickle.STOP
+    tracemalloc.start()
+    try:
+        assert restricted_load(io.BytesIO(data), "p") == []
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10e6

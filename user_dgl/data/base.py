@@ -101,6 +101,20 @@ def check_finite(feat: sp.csr_matrix, source, remedy: str = GET_ANEW) -> None:
         )
 
 
+def check_text(array, source) -> None:
+    """Refuse text that is none: NumPy stores code points as numbers and checks no range.
+
+    Raises
+    ------
+    InputError
+    """
+    if array.dtype.kind == "U":
+        code = np.dtype("u4").newbyteorder(array.dtype.byteorder)
+        points = np.frombuffer(array.tobytes(), code)
+        if (points > 0x10FFFF).any() or ((points >= 0xD800) & (points <= 0xDFFF)).any():
+            raise InputError(f"{source}: text that is no Unicode: make it anew")
+
+
 def index_labels(values, source="labels") -> np.ndarray:
     """Labels of any kind as 0..C-1 in sorted order.
 
@@ -123,6 +137,7 @@ def index_labels(values, source="labels") -> np.ndarray:
     ([1, -1, 0], [0, -1, 1])
     """
     values = np.asarray(values)
+    check_text(values, source)
     kinds = {values.dtype} if values.dtype.kind not in "biufUSO" else set()
     if values.dtype.kind == "O":
         allowed = (str, Number, np.bool_, type(None))

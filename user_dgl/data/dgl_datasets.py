@@ -8,8 +8,8 @@ import zipfile
 from pathlib import Path
 
 from user_dgl._dgl import dgl
-from user_dgl.data.base import AttributedGraph, index_labels, one_line
-from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.base import AttributedGraph, one_line
+from user_dgl.data.dgl_file import attributed_graph, graph_parts
 from user_dgl.errors import InputError
 
 # Network and files (the first two and BadZipFile), DGL's own, and a package that DGL lacks.
@@ -64,42 +64,8 @@ def load_dgl_dataset(
         raise _load_error(name, dataset, error) from None
     if len(dataset) != 1:
         raise InputError(f"data.name={name}: holds {len(dataset)} graphs, expected one")
-    return attributed_graph(dataset[0], f"dgl.data.{name}", missing)
-
-
-def attributed_graph(graph, source: str, missing: str = "refuse") -> AttributedGraph:
-    """Graph, ``ndata["feat"]`` and ``ndata["label"]`` of a DGLGraph.
-
-    Parameters
-    ----------
-    graph : DGLGraph
-    source : str
-        What messages name.
-    missing : str
-        See `user_dgl.data.matrices.as_features`.
-
-    Raises
-    ------
-    InputError
-        Several types of nodes or edges; features that are no rows of finite numbers.
-    """
-    if not graph.is_homogeneous:
-        raise InputError(
-            f"{source}: has several types of nodes or edges ({', '.join(graph.etypes)}), expected "
-            "one"
-        )
-    u, v = graph.edges()
-    pairs, notes = graph_from_entries(graph.num_nodes(), u.numpy(), v.numpy())
-    feat, labels = graph.ndata.get("feat"), graph.ndata.get("label")
-    if labels is not None and labels.dim() != 1:
-        notes.append(f"labels of shape {tuple(labels.shape)} not used: expected one a node")
-        labels = None
-    return AttributedGraph(
-        pairs,
-        None if feat is None else as_features(feat.numpy(), source, missing, notes),
-        None if labels is None else index_labels(labels.numpy(), source),
-        notes=tuple(notes),
-    )
+    source = f"dgl.data.{name}"
+    return attributed_graph(graph_parts(dataset[0], source), source, missing)
 
 
 def _find_class(name: str) -> type:

@@ -1,29 +1,30 @@
-"""Files of `dgl.save_graphs`, read by DGL in a process of its own."""
+"""DGLGraphs, and the files of `dgl.save_graphs` that hold them."""
 
-import json
-import os
-import resource
-import subprocess
-import sys
-import tempfile
-from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from user_dgl.data.base import AttributedGraph
-from user_dgl.data.npz import load_npz, write_npz
+import numpy as np
+
+from user_dgl.data.apart import read_apart
+from user_dgl.data.base import AttributedGraph, index_labels
+from user_dgl.data.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
-from user_dgl.machine import available_memory_mb, process_status
 
-_GRAPH, _ANSWER = "graph.npz", "answer.json"
-_CHILD = "import sys; from user_dgl.data.dgl_file import _convert; _convert(*sys.argv[1:])"
+
+class Parts(NamedTuple):
+    """What is used of a DGLGraph: nodes, ends (M,), features (N, F), labels (N,)."""
+
+    num_nodes: int
+    u: np.ndarray
+    v: np.ndarray
+    feat: np.ndarray | None
+    labels: np.ndarray | None
 
 
 def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     """The graph in a file of `dgl.save_graphs`, ``ndata["feat"]`` and ``ndata["label"]``.
 
-    DGL reads such files by C++ code and unpickles nothing. On damaged ones that code may end the
-    process, or ask for any amount of memory, so it runs in another one, which DGL's import takes
-    seconds to start.
+    DGL reads such files by C++ code and unpickles nothing; see `read_apart` for where.
 
     Parameters
     ----------
@@ -40,52 +41,73 @@ def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     InputError
         File unreadable or damaged, several graphs, or several types of nodes or edges.
     """
-    path = Path(path)
     try:
         with open(path, "rb"):
             pass
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    # What this process can import, the other one can.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [sys.executable, "-c", _CHILD, str(path.absolute()), str(path), missing, folder],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+    return attributed_graph(read_apart(_read, Path(path)), path, missing)
+
+
+def graph_parts(graph, source) -> Parts:
+    """What is used of a DGLGraph.
+
+    Raises
+    ------
+    InputError
+        Several types of nodes or edges.
+    """
+    if not graph.is_homogeneous:
+        raise InputError(
+            f"{source}: has several types of nodes or edges ({', '.join(graph.etypes)}), expected "
+            "one"
         )
-        try:
-            answer = json.loads(Path(folder, _ANSWER).read_text())
-        except (OSError, ValueError):
-            raise InputError(
-                f"{path}: DGL cannot read it: is it damaged, or no file of dgl.save_graphs?"
-            ) from None
-        if "error" in answer:
-            raise InputError(answer["error"])
-        return replace(load_npz(Path(folder, _GRAPH)), notes=tuple(answer["notes"]))
+    feat, labels = graph.ndata.get("feat"), graph.ndata.get("label")
+    return Parts(
+        graph.num_nodes(),
+        # A graph kept in a single format does not list its edges.
+        *(end.numpy() for end in graph.formats(["coo", "csr", "csc"]).edges()),
+        None if feat is None else feat.numpy(),
+        None if labels is None else labels.numpy(),
+    )
 
 
-def _convert(path: str, source: str, missing: str, folder: str) -> None:
-    """What the other process does."""
+def attributed_graph(parts: Parts, source, missing: str = "refuse") -> AttributedGraph:
+    """Graph, features and labels of a DGLGraph.
+
+    Parameters
+    ----------
+    parts : Parts
+    source : path or text
+        What messages name.
+    missing : str
+        See `user_dgl.data.matrices.as_features`.
+
+    Raises
+    ------
+    InputError
+        Features that are no rows of numbers, labels of other types.
+    """
+    pairs, notes = graph_from_entries(parts.num_nodes, parts.u, parts.v)
+    labels = parts.labels
+    if labels is not None and labels.ndim != 1:
+        notes.append(f"labels of shape {labels.shape} not used: expected one a node")
+        labels = None
+    return AttributedGraph(
+        pairs,
+        None if parts.feat is None else as_features(parts.feat, source, missing, notes),
+        None if labels is None else index_labels(labels, source),
+        notes=tuple(notes),
+    )
+
+
+def _read(path: Path) -> Parts:
+    from user_dgl._dgl import dgl  # which takes seconds
+
     try:
-        from user_dgl.data.dgl_datasets import attributed_graph, dgl
-
-        # DGL fills whatever sizes a file claims.
-        most = int(process_status("VmSize:") + 1e6 * available_memory_mb())
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        try:
-            graphs = dgl.load_graphs(path)[0]
-        except Exception:  # DGL's own and what its bindings raise; the message is a C++ trace
-            raise InputError(
-                f"{source}: no file of dgl.save_graphs, or damaged: save it anew"
-            ) from None
-        if len(graphs) != 1:
-            raise InputError(f"{source}: holds {len(graphs)} graphs, expected one")
-        data = attributed_graph(graphs[0], source, missing)
-        with open(Path(folder, _GRAPH), "wb") as file:
-            write_npz(file, data)
-        answer = {"notes": data.notes}
-    except InputError as error:
-        answer = {"error": str(error)}
-    Path(folder, _ANSWER).write_text(json.dumps(answer))
+        graphs = dgl.load_graphs(str(path.absolute()))[0]
+    except Exception:  # DGL's own, and what its bindings raise; the messages are C++ traces
+        raise InputError(f"{path}: no file of dgl.save_graphs, or damaged: save it anew") from None
+    if len(graphs) != 1:
+        raise InputError(f"{path}: holds {len(graphs)} graphs, expected one")
+    return graph_parts(graphs[0], path)

@@ -17,6 +17,7 @@ from user_dgl.data.ids import (
     is_text,
     may_respell,
     positions,
+    repeated_row,
     tidy_ids,
     union,
     unusable,
@@ -157,6 +158,12 @@ def _read_ends(path: Path, missing: str) -> _Edges:
 def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
     """Edges, features and labels of a file that says which nodes there are."""
     names = np.arange(data.num_nodes) if data.node_ids is None else tidy_ids(data.node_ids)
+    fault = unusable(names)
+    if fault:
+        raise InputError(f"{path}: node {fault[0]}: {fault[1]}")
+    row = repeated_row(names)
+    if row is not None:
+        raise InputError(f"{path}: id {names[row]!r} given twice, up to blanks: rename one")
     u, v = data.graph.src.numpy().astype(np.int64), data.graph.dst.numpy().astype(np.int64)
     notes = [f"{path.name}: {note}" for note in data.notes]
     features = labels = None

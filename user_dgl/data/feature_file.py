@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import one_line
+from user_dgl.data.base import check_text, one_line
 from user_dgl.data.files import ending
 from user_dgl.data.ids import (
     ID_NAMES,
@@ -182,6 +182,7 @@ def index_array_ids(ids: np.ndarray, num_rows: int, path: Path) -> tuple[np.ndar
             f"{path}: ids of shape {ids.shape} and type {ids.dtype} for {num_rows} rows: expected "
             "a whole number or text for each"
         )
+    check_text(ids, path)
     codes, names = index_ids(ids.astype(object))
     fault = unusable(names)
     if fault:

@@ -131,13 +131,13 @@ def match_labels(rows: LabelRows, names: np.ndarray) -> tuple[np.ndarray, list[s
                 problem = f"node {rows.names[rows.codes[row]]!s} is not in the graph: check the id"
                 raise rows.error(row, problem)
             notes.append(f"{rows.path.name}: {int((~known).sum())} ids outside the graph left out")
-        labels[place[known]] = index_labels(rows.values[known])
+        labels[place[known]] = index_labels(rows.values[known], rows.path)
     else:
         if is_text(names):
             raise InputError(
                 f"{rows.path}: labels without ids, but node ids are text: write `id label` lines"
             )
-        labels[:] = index_labels(_in_order(rows, len(names)))
+        labels[:] = index_labels(_in_order(rows, len(names)), rows.path)
     given = int((labels != UNLABELLED).sum())
     if given < len(names):
         notes.append(f"{rows.path.name}: {given} of {len(names)} nodes have a label")

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from user_dgl.data.apart import read_apart
 from user_dgl.data.base import UNLABELLED, AttributedGraph, index_labels, one_line
 from user_dgl.data.files import check_room, read_bytes, unpacked_size
 from user_dgl.data.matrices import as_features, check_indices, graph_from_matrix
@@ -86,6 +88,17 @@ def read_mat(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | sp.c
     InputError
         File unreadable, damaged, of version 7.3, or with none of them.
     """
+    named, variables = read_apart(_read, path, wanted)
+    if not variables:
+        raise InputError(
+            f"{path}: holds {', '.join(named) or 'nothing'}: expected a variable called "
+            f"{', '.join(wanted)}"
+        )
+    return variables
+
+
+def _read(path: Path, wanted: tuple[str, ...]) -> tuple[list[str], dict]:
+    """Names of all variables, and those that are wanted."""
     data = read_bytes(path)
     if b"\x89HDF\r\n" in data[:1024]:
         raise InputError(
@@ -94,9 +107,11 @@ def read_mat(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | sp.c
         )
     try:
         check_room(len(data) + _unpacked(data), path)
-        named = [name for name, _, _ in scipy.io.whosmat(io.BytesIO(data))]
-        chosen = [name for name in named if name.lower() in wanted]
-        variables = scipy.io.loadmat(io.BytesIO(data), variable_names=chosen) if chosen else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged files, which errors or checks find
+            named = [name for name, _, _ in scipy.io.whosmat(io.BytesIO(data))]
+            chosen = [name for name in named if name.lower() in wanted]
+            variables = scipy.io.loadmat(io.BytesIO(data), variable_names=chosen) if chosen else {}
         for name in chosen:
             if sp.issparse(variables[name]):
                 check_indices(variables[name])
@@ -106,12 +121,7 @@ def read_mat(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | sp.c
         raise InputError(
             f"{path}: not a MATLAB file up to version 7 ({one_line(error)}): save it anew"
         ) from None
-    if not chosen:
-        raise InputError(
-            f"{path}: holds {', '.join(named) or 'nothing'}: expected a variable called "
-            f"{', '.join(wanted)}"
-        )
-    return {name: variables[name] for name in chosen}
+    return named, {name: variables[name] for name in chosen}
 
 
 def find(variables: dict, wanted: tuple[str, ...], among=None) -> str | None:

@@ -1,15 +1,18 @@
 """MatrixMarket files, ``.mtx`` and ``.mtx.gz``: an adjacency, or a matrix of features."""
 
-import io
-import re
 from pathlib import Path
 
-import scipy.io
+import numpy as np
+import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph, one_line
-from user_dgl.data.files import read_bytes
+from user_dgl.data.base import AttributedGraph
 from user_dgl.data.matrices import check_shape, graph_from_matrix
+from user_dgl.data.text import TextFile, open_text
 from user_dgl.errors import InputError
+
+_HEADER = b"%%matrixmarket"
+# Entries that the file does not hold: the mirror image of those below the diagonal, by this factor.
+_MIRRORED = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
 
 
 def load_matrix_market(path: Path, missing: str = "refuse") -> AttributedGraph:
@@ -36,28 +39,85 @@ def load_matrix_market(path: Path, missing: str = "refuse") -> AttributedGraph:
     return AttributedGraph(graph, None, None, ids, (*notes, f"ids are 1..{len(ids)}, as in it"))
 
 
-def read_matrix_market(path: Path):
+def read_matrix_market(path: Path) -> sp.coo_matrix:
     """The matrix of a MatrixMarket file, gzipped or not.
 
-    Returns
-    -------
-    scipy COO or ndarray
+    Rows are parsed as those of other text files, by pandas: SciPy's `mmread` ends the process on
+    some malformed ones (1.17: a number with a letter behind it).
 
     Raises
     ------
     InputError
-        File unreadable or malformed, with its line; more entries claimed than it holds.
+        File unreadable, malformed (with the line), of complex numbers, or cut off.
     """
-    data = read_bytes(path)
-    try:
-        *shape, entries, _, _, _ = scipy.io.mminfo(io.BytesIO(data))
-        if entries > len(data):  # each takes a line
-            raise InputError(f"{path}: claims {entries} entries and is shorter: is it cut off?")
-        check_shape(shape, path)
-        return scipy.io.mmread(io.BytesIO(data))
-    except InputError:
-        raise
-    except Exception as error:  # ValueError, OverflowError; what else depends on SciPy's release
-        at = re.match(r"Line (\d+): (.*)", one_line(error))
-        where, problem = (f"{path}:{at[1]}", at[2]) if at else (f"{path}", one_line(error))
-        raise InputError(f"{where}: not a MatrixMarket file: {problem}: fix it") from None
+    text = open_text(path)
+    # `matrix coordinate real general`, after the banner
+    kinds = text.original.partition(b"\n")[0].decode(errors="replace").lower().split()
+    layouts, fields = ("coordinate", "array"), ("real", "double", "integer", "pattern")
+    if not (
+        text.original[: len(_HEADER)].lower() == _HEADER
+        and len(kinds) == 5
+        and kinds[1] == "matrix"
+        and kinds[2] in layouts
+        and kinds[3] in fields[: 4 if kinds[2] == "coordinate" else 3]
+        and kinds[4] in _MIRRORED
+    ):
+        raise InputError(
+            f"{path}:1: expected `%%MatrixMarket matrix` and {' or '.join(layouts)}, one of "
+            f"{', '.join(fields)}, and one of {', '.join(_MIRRORED)}"
+        )
+    size = " ".join(text.sample[0]).split()
+    is_array = kinds[2] == "array"
+    if len(size) != (2 if is_array else 3) or not all(n.isdecimal() for n in size):
+        wanted = "rows and columns" if is_array else "rows, columns and entries"
+        raise text.error(0, f"{' '.join(size)!r}: expected numbers of {wanted}")
+    shape = (int(size[0]), int(size[1]))
+    check_shape(shape, path)
+    body, mirrored = text.without_header(), _MIRRORED[kinds[4]]
+    if mirrored and shape[0] != shape[1]:
+        raise text.error(0, f"{kinds[4]} of shape {shape}: expected as many rows as columns")
+    read = _read_array if is_array else _read_entries
+    row, column, value = read(body, shape, kinds[3], mirrored, size)
+    if np.isnan(value).any():
+        body.check_rows()  # a row cut short reads as NaN: then say so
+    if mirrored:
+        below = np.flatnonzero(row != column)
+        value = np.concatenate([value, mirrored * value[below]])
+        row, column = (
+            np.concatenate([ends, others[below]]) for ends, others in ((row, column), (column, row))
+        )
+    return sp.coo_matrix((value, (row, column)), shape=shape)
+
+
+def _read_entries(body: TextFile, shape, field, mirrored, size):
+    width = 2 if field == "pattern" else 3
+    if body.num_columns != width:
+        raise body.error(0, f"{body.num_columns} columns, expected {width}")
+    row, column, *values = body.read({0: np.int64, 1: np.int64, 2: np.float64})
+    _check_count(body, len(row), int(size[2]))
+    for ends, count, name in ((row, shape[0], "row"), (column, shape[1], "column")):
+        outside = np.flatnonzero((ends < 1) | (ends > count))
+        if len(outside):
+            at = int(outside[0])
+            raise body.error(at, f"{name} {ends[at]}: expected 1..{count}")
+    return row - 1, column - 1, values[0] if values else np.ones(len(row))
+
+
+def _read_array(body: TextFile, shape, field, mirrored, size):
+    if body.num_columns != 1:
+        raise body.error(0, f"{body.num_columns} columns, expected 1")
+    (value,) = body.read({0: np.float64})
+    rows, columns = shape
+    # Column by column, from the diagonal or below it where the rest mirrors that.
+    expected = rows * (rows + mirrored) // 2 if mirrored else rows * columns
+    _check_count(body, len(value), expected)
+    if mirrored:
+        column, row = np.triu_indices(rows, 0 if mirrored > 0 else 1)
+    else:
+        column, row = np.divmod(np.arange(expected), rows)
+    return row, column, value
+
+
+def _check_count(body: TextFile, found: int, expected: int) -> None:
+    if found != expected:
+        raise InputError(f"{body.path}: {found} entries, expected {expected}: is it cut off?")

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.base import AttributedGraph, check_text, index_labels, one_line
 from user_dgl.data.files import check_room
 from user_dgl.data.matrices import (
     as_features,
@@ -89,7 +89,9 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
             raise InputError(
                 f"{path}: node_ids: expected one for each of the {graph.num_nodes} nodes"
             )
-        node_ids = tuple(np.asarray(node_ids).astype(str).ravel().tolist())
+        node_ids = np.asarray(node_ids).astype(str)
+        check_text(node_ids, f"{path}: node_ids")
+        node_ids = tuple(node_ids.tolist())
         if len(set(node_ids)) < len(node_ids):
             raise InputError(f"{path}: node_ids: some are given twice: make them distinct")
     return AttributedGraph(graph, feat, labels, node_ids, tuple(notes))

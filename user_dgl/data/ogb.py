@@ -1,5 +1,6 @@
 """Node data sets of the Open Graph Benchmark, as its archives unpack: ``raw/*.csv.gz``."""
 
+import gzip
 import zlib
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from user_dgl.data.base import AttributedGraph, index_labels, one_line
+from user_dgl.data.files import check_room, unpacked_size
 from user_dgl.data.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 
@@ -65,7 +67,11 @@ def _read(raw: Path, name: str, dtype: type) -> np.ndarray:
     if not file.exists():
         raise InputError(f"{file}: not found: data.path is the folder that holds raw/")
     try:
+        with gzip.open(file) as unpacked:
+            check_room(unpacked_size(unpacked.read), file)
         return pd.read_csv(file, header=None, dtype=dtype, skip_blank_lines=False).to_numpy()
+    except InputError:
+        raise
     except (OSError, ValueError, EOFError, zlib.error) as error:  # pandas' are ValueErrors
         raise InputError(
             f"{file}: not a table of numbers ({one_line(error)}): get it anew"

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from user_dgl.data.base import one_line
-from user_dgl.data.files import read_bytes
+from user_dgl.data.files import ending, read_bytes
 from user_dgl.errors import InputError
 
 _SAMPLE_ROWS = 20
@@ -238,7 +238,7 @@ def open_text(path: Path, *, single_column=False) -> TextFile:
             f"{path}: holds NUL bytes: expected text (UTF-8); binary formats are told by their "
             "ending: .npz, .npy, .mat, .bin"
         )
-    if data.startswith(b"%%MatrixMarket"):
+    if data.startswith(b"%%MatrixMarket") and ending(path) != ".mtx":
         raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
     if data.lstrip()[:5] in (b"<?xml", b"<grap"):
         raise InputError(f"{path}: an XML file: name it .graphml if it is GraphML")

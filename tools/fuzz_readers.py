@@ -1,0 +1,270 @@
+"""Fuzz what reads users' files: ``python tools/fuzz_readers.py readers|config [--seconds 600]``.
+
+Atheris (``pip install ".[fuzz]"``) mutates small valid files of every format, guided by the lines
+of this package, PyYAML and networkx that they reach. Whatever a file holds, it must load or be
+refused by an `InputError` of one line. Each other exception, told apart by where it was raised, is
+printed once and its input kept in the folder ``--out``. An input that takes more than 10 seconds
+or 2 GB ends the fuzzing, with exit status 1 and its input kept too; so does one that ends the
+process. ``--replay FILE`` runs a kept input again.
+"""
+
+import argparse
+import gzip
+import io
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["user_dgl", "yaml", "networkx.readwrite", "numpy.lib"]):
+    import user_dgl.data.apart
+    import user_dgl.data.files
+    from user_dgl.config import load_config, to_yaml
+    from user_dgl.data import load_edge_list
+    from user_dgl.errors import InputError
+
+import networkx as nx
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+import torch
+
+from user_dgl._dgl import dgl
+
+SECONDS, MEGABYTES = 10, 2048
+# What a reader may believe there is, so that its own bound is met before the fuzzer's.
+AVAILABLE_MB = 800.0
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+# Between the YAML of a config and each of its overrides, in an input.
+SEPARATOR = b"\xff"
+# Between the names of arrays and each of them, which are zipped only then: the checksum of a member
+# would be wrong wherever it is changed.
+UNZIPPED, BETWEEN = ".unzipped", b"\xffmember\xff"
+
+NODES = 6
+U, V = np.array([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)]).T
+ADJACENCY = sp.csr_matrix((np.ones(len(U)), (U, V)), shape=(NODES, NODES))
+FEATURES = (np.arange(NODES * 2).reshape(NODES, 2) % 5).astype(np.float32)
+LABELS = np.arange(NODES) // 3
+
+
+def saved(save: Callable, *arguments, **keywords) -> bytes:
+    """What a function writes into a file."""
+    file = io.BytesIO()
+    save(file, *arguments, **keywords)
+    return file.getvalue()
+
+
+def graphml() -> bytes:
+    """A GraphML file with features and labels."""
+    graph = nx.Graph()
+    for node in range(NODES):
+        graph.add_node(node, feat_0=float(node), feat_1=0.5, label=f"c{LABELS[node]}")
+    graph.add_edges_from(zip(U.tolist(), V.tolist(), strict=True), weight=1.0)
+    return saved(lambda file: nx.write_graphml(graph, file))
+
+
+def dgl_file(folder: Path) -> bytes:
+    """A file of `dgl.save_graphs`."""
+    graph = dgl.graph((torch.from_numpy(U), torch.from_numpy(V)), num_nodes=NODES)
+    graph.ndata["feat"], graph.ndata["label"] = torch.from_numpy(FEATURES), torch.from_numpy(LABELS)
+    dgl.save_graphs(str(folder / "seed.bin"), [graph])
+    return (folder / "seed.bin").read_bytes()
+
+
+def rows(separator: str, *columns) -> bytes:
+    """Delimited text."""
+    lines = zip(*columns, strict=True)
+    return "".join(separator.join(map(str, line)) + "\n" for line in lines).encode()
+
+
+def valid_files(folder: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Part of the input that a file is, its ending, and what it holds."""
+    text, boxed = rows(",", U, V), np.empty((), dtype=object)
+    boxed[()] = ADJACENCY
+    parts = {p: getattr(ADJACENCY, p) for p in ("data", "indices", "indptr", "shape")}
+    mat = {"W": ADJACENCY, "fea": FEATURES, "gnd": LABELS}
+    mtx = b"%%MatrixMarket matrix coordinate pattern symmetric\n% c\n6 6 3\n2 1\n3 1\n5 4\n"
+    yield "edges", ".csv", text
+    yield "edges", ".csv", b"\xef\xbb\xbf# c\r\nsrc;dst;weight\r\n1;2;0.5\r\n2;3;0\r\n"
+    yield "edges", ".csv", b'"a b"\t007\n7\t"x"\n\n% c\n007\t7\n'
+    yield "edges", ".csv", gzip.compress(text)
+    yield "edges", ".npz", saved(sp.save_npz, ADJACENCY)
+    yield "edges", ".npz", saved(sp.save_npz, sp.coo_matrix(ADJACENCY), compressed=False)
+    yield (
+        "edges",
+        ".npz",
+        saved(np.savez, labels=LABELS, **{f"adj_{k}": v for k, v in parts.items()}),
+    )
+    yield "edges", ".npz", saved(np.savez, adj_matrix=boxed, node_attr=FEATURES, node_label=LABELS)
+    yield "edges", ".npy", saved(np.save, np.stack([U, V], 1))
+    yield "edges", ".npy", saved(np.save, ADJACENCY.toarray())
+    yield "edges", ".mtx", mtx
+    yield "edges", ".mtx", gzip.compress(mtx)
+    yield "edges", ".mtx", saved(scipy.io.mmwrite, ADJACENCY.toarray())
+    yield "edges", ".mat", saved(scipy.io.savemat, mat)
+    yield "edges", ".mat", saved(scipy.io.savemat, mat, do_compression=True)
+    yield "edges", ".mat", saved(scipy.io.savemat, mat, format="4")
+    yield "edges", ".graphml", graphml()
+    yield "edges", ".bin", dgl_file(folder)
+    yield "features", ".csv", rows(",", range(NODES), *FEATURES.T)
+    yield "features", ".csv", b"id;f0;f1\n" + rows(";", range(NODES), *FEATURES.T)
+    yield "features", ".npy", saved(np.save, FEATURES)
+    yield "features", ".npz", saved(np.savez, x=FEATURES, ids=np.arange(NODES))
+    yield "features", ".npz", saved(sp.save_npz, sp.csr_matrix(FEATURES))
+    yield "features", ".mat", saved(scipy.io.savemat, {"X": sp.csc_matrix(FEATURES)})
+    yield "features", ".mtx", saved(scipy.io.mmwrite, sp.coo_matrix(FEATURES))
+    yield "labels", ".csv", rows(" ", LABELS)
+    yield "labels", ".csv", b"node,label\n" + rows(",", range(NODES), LABELS)
+    yield "labels", ".npy", saved(np.save, LABELS)
+    yield "labels", ".npz", saved(np.savez, y=LABELS, ids=np.arange(NODES).astype(str))
+    yield "labels", ".mat", saved(scipy.io.savemat, {"gnd": LABELS})
+
+
+KINDS = [
+    *((part, UNZIPPED) for part in ("edges", "features", "labels")),
+    *(("edges", e) for e in (".csv", ".npz", ".npy", ".mtx", ".mat", ".graphml", ".bin")),
+    *(("features", e) for e in (".csv", ".npy", ".npz", ".mat", ".mtx")),
+    *(("labels", e) for e in (".csv", ".npy", ".npz", ".mat")),
+]
+
+
+class Readers:
+    """An input is one byte, the kind of file, and what the file holds."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.others = folder / "edges.csv"
+        self.others.write_bytes(rows(",", U, V))
+        for module in (user_dgl.data.files, user_dgl.data.apart):
+            module.available_memory_mb = lambda: AVAILABLE_MB
+        user_dgl.data.apart._answer = _unwatched(user_dgl.data.apart._answer)
+
+    def seeds(self) -> Iterator[bytes]:
+        """Valid inputs."""
+        for part, ending, content in valid_files(self.folder):
+            yield bytes([KINDS.index((part, ending))]) + content
+            if ending == ".npz":
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    names = archive.namelist()
+                    members = [archive.read(name) for name in names]
+                unzipped = BETWEEN.join([",".join(names).encode(), *members])
+                yield bytes([KINDS.index((part, UNZIPPED))]) + unzipped
+
+    def run(self, data: bytes) -> None:
+        """Read one input."""
+        part, ending = KINDS[data[0] % len(KINDS)] if data else KINDS[0]
+        path = self.folder / ("fuzzed.npz" if ending == UNZIPPED else f"fuzzed{ending}")
+        if ending == UNZIPPED:
+            names, *members = data[1:].split(BETWEEN)
+            with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of equal names
+                for name, member in zip(names.split(b","), members, strict=False):
+                    name = name.decode(errors="replace").partition("\0")[0]
+                    archive.writestr(name or "none", member)
+        else:
+            path.write_bytes(data[1:])
+        load_edge_list(**{"edges": self.others, part: path}, missing="zero")
+
+
+def _unwatched(answer: Callable) -> Callable:
+    """A reader of another process, whose end is no fault, without libFuzzer's handlers."""
+
+    def run(*arguments) -> None:
+        for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV):
+            signal.signal(number, signal.SIG_DFL)
+        answer(*arguments)
+
+    return run
+
+
+class Configs:
+    """An input is the YAML of a config and overrides, with `SEPARATOR` between them."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / "fuzzed.yaml"
+
+    def seeds(self) -> Iterator[bytes]:
+        """Valid inputs."""
+        overrides = (b"seed=3", b"data={kind: npz, path: a.npz}", b"train.lr=1e-3", b"output_dir=~")
+        for file in sorted(CONFIGS.rglob("*.yaml")):
+            yield SEPARATOR.join((file.read_bytes(), *overrides))
+        yield to_yaml(load_config(None)).encode()
+
+    def run(self, data: bytes) -> None:
+        """Read one input; settings that are taken must survive being written."""
+        content, *overrides = data.split(SEPARATOR)
+        self.path.write_bytes(content)
+        config = load_config(self.path, [o.decode(errors="surrogateescape") for o in overrides])
+        config.inert_settings()
+        self.path.write_text(to_yaml(config), encoding="utf-8")
+        if load_config(self.path) != config:
+            raise AssertionError("the settings written are not those that were read")
+
+
+class Judge:
+    """Runs inputs and keeps those that raise what they must not."""
+
+    def __init__(self, target: Readers | Configs, out: Path):
+        self.target, self.out = target, out
+        self.known: set[str] = set()
+
+    def __call__(self, data: bytes) -> None:
+        """One input."""
+        try:
+            self.target.run(data)
+        except InputError as error:
+            if not 10 < len(str(error)) < 2000 or not str(error).isprintable():
+                self.keep(data, error, "an unusable message")
+        except Exception as error:
+            self.keep(data, error, type(error).__name__)
+
+    def keep(self, data: bytes, error: Exception, kind: str) -> None:
+        """Report a fault once, told by where it was raised."""
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        fault = f"{kind} at {at.filename}:{at.lineno}"
+        if fault in self.known:
+            return
+        self.known.add(fault)
+        file = self.out / f"fault-{len(self.known)}"
+        file.write_bytes(data)
+        print(f"FAULT {file}: {fault}\n{traceback.format_exc()}", flush=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("target", choices=("readers", "config"))
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("outputs/fuzz"))
+    parser.add_argument("--replay", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        target = (Readers if options.target == "readers" else Configs)(Path(folder))
+        if options.replay:
+            target.run(options.replay.read_bytes())
+            return
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
+        for number, content in enumerate(target.seeds()):
+            target.run(content)  # a seed is valid
+            (corpus / str(number)).write_bytes(content)
+        libfuzzer = [
+            sys.argv[0], str(corpus), f"-max_total_time={options.seconds}", f"-seed={options.seed}",
+            f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-artifact_prefix={options.out}/",
+            "-max_len=20000", "-print_final_stats=1",
+        ]  # fmt: skip
+        atheris.Setup(libfuzzer, Judge(target, options.out))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
