@@ -141,6 +141,11 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
             "the data have no features: the neighbours of a node serve as its features, every edge "
             "starts at weight 1 and the share of own features is not chosen"
         )
+    alone = (raw_feat.getnnz(axis=1) == 0) & (noisy.graph.degree.numpy() == 0)
+    if alone.any():
+        warnings.append(
+            f"{alone.sum()} nodes have neither edges nor features: their clusters mean nothing"
+        )
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
