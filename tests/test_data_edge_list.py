@@ -296,6 +296,7 @@ def test_text_id_far_from_the_sample(files):
         ("", "no rows"),
         ("# only\n\n", "no rows"),
         ("src,dst\n", "only a header"),
+        ("\x1f\nab\n", r":2: one column"),
         ("0\n1\n", r":1: one column \('0'\)"),
         ("src,dst\n0,1\n\n# c\n1,2,3\n", r":5: 3 columns, expected 2 as in line 2"),
         ("3,2,u,name\n0,1\n1,2\n", r":2: 2 columns, expected 4 as in line 1"),

@@ -737,6 +737,14 @@ def test_unusable_arguments(arguments, message, tmp_path, monkeypatch, capfd):
     assert [path.name for path in tmp_path.iterdir()] == ["e.csv"]
 
 
+def test_nodes_of_which_nothing_is_known_are_counted(tmp_path, capsys):
+    labels = write(tmp_path / "l.csv", "".join(f"{i},{i % 2}\n" for i in range(N + 1)))
+    edges = write(tmp_path / "e.csv", FORMATS["e.csv"])
+    assert train(tmp_path, "--edges", edges, "--labels", labels, "--clusters", 2) == 0
+    assert "Warning: 2 nodes have neither edges nor features" in capsys.readouterr().out
+    assert len((tmp_path / "run" / "clusters.csv").read_text().splitlines()) == 1 + N + 1
+
+
 LARGEST = 2**63 - 1
 TINY = "".join(f"{i} {j}\n" for i in range(4) for j in range(i))
 BOTH = {"edges": TINY, "features.npy": np.eye(4)}

@@ -159,6 +159,16 @@ def test_dense_members(tmp_path):
     np.testing.assert_array_equal(data.feat.toarray(), FEATURES.toarray())
 
 
+@pytest.mark.parametrize("dtype", ["f2", ">f8", ">i4", "u1"])
+@pytest.mark.parametrize("layout", ["parts", "dense"])
+def test_any_type_of_number(dtype, layout, tmp_path):
+    arrays = {"adj_matrix": ADJACENCY.toarray().astype(dtype)}
+    if layout == "parts":
+        indices = ADJACENCY.indices.astype(">i8")
+        arrays = parts(adj_data=ADJACENCY.data.astype(dtype), adj_indices=indices)
+    assert load_npz(write(tmp_path / "graph.npz", arrays)).graph.keys.tolist() == [1, 6]
+
+
 class Touch:
     def __reduce__(self):
         return (open, ("pwned", "w"))

@@ -148,14 +148,21 @@ def with_features(
 
     Without features, those are the neighbours of each node: its row of the adjacency.
     """
-    if feat is not None:
-        return config, feat, []
-    warning = (
-        "the data have no features: the neighbours of a node serve as its features, every edge "
-        "starts at weight 1 and the share of own features is not chosen"
-    )
-    # Such features hold the edges that critic and view leave out to judge by them.
-    return without_judging(config), graph.to_scipy(), [warning]
+    warnings = []
+    if feat is None:
+        feat = graph.to_scipy()
+        # Such features hold the edges that critic and view leave out to judge by them.
+        config = without_judging(config)
+        warnings.append(
+            "the data have no features: the neighbours of a node serve as its features, every edge "
+            "starts at weight 1 and the share of own features is not chosen"
+        )
+    alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
+    if alone.any():
+        warnings.append(
+            f"{alone.sum()} nodes have neither edges nor features: their clusters mean nothing"
+        )
+    return config, feat, warnings
 
 
 def trainer_of(

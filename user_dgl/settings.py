@@ -84,9 +84,13 @@ def _values(hint, metadata) -> str:
     """What a key takes, in words."""
     if metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in metadata["choices"])
-    null = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
-    if isinstance(hint, types.UnionType):
-        kinds = [_KINDS[kind] for kind in typing.get_args(hint) if kind is not type(None)]
+    null = type(None) in typing.get_args(hint)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        kinds = [
+            _KINDS[kind] if kind in _KINDS else f"`{typing.get_args(kind)[0]}`"
+            for kind in typing.get_args(hint)
+            if kind is not type(None)
+        ]
     elif typing.get_origin(hint) is tuple:
         kinds = [f"list of {_KINDS[typing.get_args(hint)[0]]}s"]
     else:

@@ -29,13 +29,20 @@ def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
         rows, columns = (int(n) for n in np.asarray(shape).tolist())
         if data.dtype.kind not in "biuf" or {indices.dtype.kind, indptr.dtype.kind} - set("iu"):
             raise ValueError(f"entries of type {data.dtype}, indices of type {indices.dtype}")
-        matrix = sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
+        parts = (_supported(data), _supported(indices), _supported(indptr))
+        matrix = sp.csr_matrix(parts, shape=(rows, columns))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"{source}: not a valid CSR matrix ({one_line(error)}): make it anew"
         ) from None
     return matrix
+
+
+def _supported(matrix):
+    """The same numbers in a type that SciPy's sparse matrices may have."""
+    dtype = np.dtype(np.float32 if matrix.dtype == np.float16 else matrix.dtype)
+    return matrix.astype(dtype.newbyteorder("="), copy=False)
 
 
 def check_shape(shape: tuple[int, ...], source) -> None:
@@ -203,7 +210,7 @@ def graph_from_matrix(matrix, source) -> tuple[Graph, list[str]]:
             f"{matrix.dtype}"
         )
     check_shape(matrix.shape, source)
-    entries = sp.coo_matrix(matrix)
+    entries = sp.coo_matrix(_supported(matrix))
     bad = ~np.isfinite(entries.data) | (entries.data < 0)
     if bad.any():
         rows = np.unique(entries.row[bad])
