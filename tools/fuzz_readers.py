@@ -4,13 +4,14 @@ Atheris (``pip install ".[fuzz]"``) mutates small valid files of every format, g
 of this package, PyYAML and networkx that they reach. Whatever a file holds, it must load or be
 refused by an `InputError` of one line. Each other exception, told apart by where it was raised, is
 printed once and its input kept in the folder ``--out``. An input that takes more than 10 seconds
-or 2 GB ends the fuzzing, with exit status 1 and its input kept too; so does one that ends the
-process. ``--replay FILE`` runs a kept input again.
+or 2 GB, or ends the process, ends the fuzzing and is kept too. Exit status: 0 nothing was found, 1
+something was. ``--replay FILE`` runs a kept input again.
 """
 
 import argparse
 import gzip
 import io
+import os
 import signal
 import sys
 import tempfile
@@ -237,8 +238,8 @@ class Judge:
         print(f"FAULT {file}: {fault}\n{traceback.format_exc()}", flush=True)
 
 
-def main() -> None:
-    """Run the command line."""
+def main() -> int:
+    """Run the command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=("readers", "config"))
     parser.add_argument("--seconds", type=int, default=600)
@@ -247,11 +248,12 @@ def main() -> None:
     parser.add_argument("--replay", type=Path, metavar="FILE")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    kept = set(options.out.iterdir())
     with tempfile.TemporaryDirectory() as folder:
         target = (Readers if options.target == "readers" else Configs)(Path(folder))
         if options.replay:
             target.run(options.replay.read_bytes())
-            return
+            return 0
         corpus = Path(folder, "corpus")
         corpus.mkdir()
         for number, content in enumerate(target.seeds()):
@@ -262,9 +264,15 @@ def main() -> None:
             f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-artifact_prefix={options.out}/",
             "-max_len=20000", "-print_final_stats=1",
         ]  # fmt: skip
-        atheris.Setup(libfuzzer, Judge(target, options.out))
-        atheris.Fuzz()
+        child = os.fork()
+        if not child:
+            atheris.Setup(libfuzzer, Judge(target, options.out))
+            atheris.Fuzz()  # ends the process
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    faults = sorted(set(options.out.iterdir()) - kept)
+    print(f"{len(faults)} faults{': ' if faults else ''}{', '.join(map(str, faults))}")
+    return 1 if faults or status else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""The fuzzer of the readers, for some seconds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("target", ["readers", "config"])
+def test_nothing_is_found(target, tmp_path):
+    pytest.importorskip("atheris")
+    command = [sys.executable, "tools/fuzz_readers.py", target, "--seconds", "10"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 faults" in done.stdout
