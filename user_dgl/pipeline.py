@@ -16,8 +16,10 @@ from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
 from user_dgl.data.edge_list import read_labels
 from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
-from user_dgl.floors import floors
+from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph
+from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
+from user_dgl.links import LinkSplit, split_links
 from user_dgl.memory import gpu_peak_memory_mb, peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
@@ -38,16 +40,20 @@ from user_dgl.versions import versions
 
 def load_noisy_data(
     config: Config, log: Callable[[str], None]
-) -> tuple[AttributedGraph, Perturbed]:
-    """The data set, and its graph after the noise that the settings ask for.
+) -> tuple[AttributedGraph, Perturbed, LinkSplit | None]:
+    """The data set, its graph after the noise that the settings ask for, and what is held out.
 
-    What was cleaned while reading goes to ``log``, a line each.
+    For link prediction the graph is the data set's without the edges that are held out, before
+    noise as after it. What was cleaned while reading goes to ``log``, a line each.
     """
-    data = load_data(config.data)
-    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data))
+    data, split, held_out = load_data(config.data), None, None
+    if config.task == "link_prediction":
+        split = split_links(data.graph, config.links, config.seed)
+        data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys
+    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data), held_out)
     for note in (*data.notes, *noisy.notes):
         log(f"Note: {note}")
-    return data, noisy
+    return data, noisy, split
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +71,8 @@ class Inputs:
     num_features : int
         F.
     warnings : list of str
+    split : LinkSplit or None
+        For link prediction: ``data`` and ``noisy`` lack what it holds out.
     """
 
     config: Config
@@ -74,6 +82,7 @@ class Inputs:
     feat: sp.csr_matrix | None
     num_features: int
     warnings: list[str]
+    split: LinkSplit | None = None
 
     def resolved(self, output_dir: Path) -> Config:
         """The settings that repeat the run from anywhere."""
@@ -131,7 +140,7 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     InputError
     """
     warnings = config.inert_settings()
-    data, noisy = load_noisy_data(config, log)
+    data, noisy, split = load_noisy_data(config, log)
     raw_feat = data.feat
     if raw_feat is None:
         raw_feat = noisy.graph.to_scipy()
@@ -144,7 +153,7 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
-    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings)
+    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
 
 
 def finished_result(
@@ -188,7 +197,12 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         log("Warning: distributed.partition has no effect without tools/launch.py")
     inputs = read_inputs(config, log)
     kind = PartitionTrainer if config.train.mode == "partition" else Trainer
-    trainer = kind(inputs.noisy.graph, inputs.feat, inputs.config, log=log)
+    graph, split = inputs.noisy.graph, inputs.split
+    held_out = examples = links = None
+    if split is not None:
+        held_out = split.held_out_keys
+        examples = draw_examples(inputs.config, graph, held_out)
+    trainer = kind(graph, inputs.feat, inputs.config, log=log, held_out=held_out)
 
     def of_one(checkpoint: dict[str, Any]) -> None:
         if "shards" in checkpoint:
@@ -206,8 +220,11 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     choices = Choices.of(trainer.preparation)
     if isinstance(trainer, PartitionTrainer):
         choices.sections["partition"] = trainer.partition
+    if examples is not None:
+        feat = None if inputs.data.feat is None else inputs.feat
+        links = learn_links(inputs.config, examples, fit, feat, trainer.memberships())
     del trainer  # its state is larger than all that is still to come
-    return write_outputs(run, inputs, fit, choices, started, log)
+    return write_outputs(run, inputs, fit, choices, started, log, links)
 
 
 def write_outputs(
@@ -217,6 +234,7 @@ def write_outputs(
     choices: Choices,
     started: float,
     log: Callable[[str], None],
+    links: LinkModel | None = None,
 ) -> dict[str, Any]:
     """Files of a finished training; returns the content of ``result.json``, written last."""
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
@@ -227,7 +245,17 @@ def write_outputs(
     run.write_learned_graph(fit.graph, fit.weight)
     result = _result(inputs, fit, choices) | choices.sections
     labels = _labels(data.labels, data.num_nodes)
-    if config.eval.floors and (labels == UNLABELLED).all():
+    if links is not None:
+        result["cluster_metrics"] = result["metrics"]
+        run.write_links(inputs.split)
+        run.write_link_model(links.score, links.feat, links.probs)
+        result |= links.report(inputs.split.held_out, config.links.score)
+    if config.eval.floors and links is not None:
+        test = inputs.split.test
+        result["floors"] = link_floors(inputs.raw_feat, noisy.graph, test)
+        if config.features.changes_columns():
+            result["floors_prepared"] = link_floors(inputs.feat, noisy.graph, test)
+    elif config.eval.floors and (labels == UNLABELLED).all():
         log("Note: no labels, so the floors would have no scores: not run")
     elif config.eval.floors:
         clusters = config.model.num_clusters
@@ -245,6 +273,8 @@ def write_outputs(
             "seconds": sum(fit.epoch_seconds),
         },
     ]
+    if links is not None:
+        result["stages"].append({"name": "links", "epochs": 0, "seconds": links.seconds})
     # Of the first process now, of the others when they ended.
     others = choices.sections.get("ranks", [])[1:]
     result["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
@@ -269,6 +299,9 @@ def without_judging(config: Config) -> Config:
 
 def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     """Metrics and label-free scores recomputed from the files of a run; trains nothing.
+
+    Of link prediction, ``metrics`` are those of the pairs held out, and the clustering's are
+    ``cluster_metrics``.
 
     Parameters
     ----------
@@ -297,6 +330,10 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     observed_weight = run.read_learned_weight(graph)
     report["weight_auc"] = weight_auc(observed_weight, added)
     report["weight_ap"] = weight_ap(observed_weight, added)
+    held_out = run.read_links()
+    if held_out is not None:
+        report["cluster_metrics"] = report["metrics"]
+        report |= read_link_model(run).report(held_out, run.read_config().links.score)
     return report
 
 

@@ -1,5 +1,6 @@
 """One's own graph: an edge list or sparse adjacency, with files of features and labels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from user_dgl.data.text import TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
-__all__ = ["load_edge_list", "read_labels"]
+__all__ = ["load_edge_list", "read_labels", "read_pairs"]
 
 _END_NAMES = frozenset(
     end + suffix
@@ -108,6 +109,40 @@ def load_edge_list(
     )
 
 
+def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
+    """Pairs of nodes in a text file as `load_edge_list` reads edges; further columns do not count.
+
+    Parameters
+    ----------
+    path : Path
+    node_ids : sequence of str (N,)
+        The nodes there are.
+
+    Returns
+    -------
+    int64 (2, M)
+        Positions among ``node_ids``, in the order of the rows.
+
+    Raises
+    ------
+    InputError
+        File unreadable or malformed, an id of no node, a node with itself; with the line.
+    """
+    text, columns, _ = _open_ends(Path(path))
+    read = _read_ids(text, columns, {})
+    codes, names = index_ids(np.concatenate([read[c] for c in columns]))
+    place = positions(tidy_ids(node_ids), names)
+    u, v = pairs = codes.reshape(2, -1)
+    unknown = np.flatnonzero(place < 0)
+    if len(unknown):
+        row = int(np.argmax(np.isin(u, unknown) | np.isin(v, unknown)))
+        name = names[u[row] if place[u[row]] < 0 else v[row]]
+        raise text.error(row, f"node {name!s} is none of the {len(node_ids)} nodes of the run")
+    if (u == v).any():
+        raise text.error(int(np.argmax(u == v)), "a node with itself: expected two nodes a row")
+    return place[pairs]
+
+
 def _read_adjacency(path: Path) -> _Edges:
     graph, notes = graph_from_matrix(load_sparse(path), path)
     u, v = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
@@ -115,7 +150,8 @@ def _read_adjacency(path: Path) -> _Edges:
     return _Edges(path, u, v, np.arange(graph.num_nodes), notes)
 
 
-def _read_edges(path: Path) -> _Edges:
+def _open_ends(path: Path) -> tuple[TextFile, tuple[int, int], int | None]:
+    """A text of edges, with the columns of their ends and of their weight."""
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
     known = has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2)
@@ -126,6 +162,11 @@ def _read_edges(path: Path) -> _Edges:
     if any(len(row) != text.num_columns for row in text.sample):
         text.check_rows()  # the parser would fill a row that is too short
     u_column, v_column, weight_column = _find_columns(text)
+    return text, (u_column, v_column), weight_column
+
+
+def _read_edges(path: Path) -> _Edges:
+    text, (u_column, v_column), weight_column = _open_ends(path)
     used = (u_column, v_column, weight_column)
     dtypes = {} if weight_column is None else {weight_column: np.float64}
     columns = _read_ids(text, (u_column, v_column), dtypes)
