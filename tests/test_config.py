@@ -552,6 +552,8 @@ OUT_OF_RANGE = [
     ("loss.npsi_weight", "-1", "at least 0"),
     ("loss.davies_bouldin_weight", "-1e-9", "at least 0"),
     ("loss.reconstruction_samples", "0", "at least 1"),
+    ("links.validation_share", "-0.1", "at least 0"),
+    ("links.test_share", "0.95", "at most 0.9"),
     ("train.epochs", "0", "at least 1"),
     ("train.lr", "0", "above 0"),
     ("train.lr", "-1e-3", "above 0"),
@@ -881,6 +883,15 @@ def test_to_plain_is_plain():
 # ------------------------------------------------------------------------------------------- rest
 
 
+def test_link_critic_has_a_power_and_link_prediction_one_process():
+    settings = ["structure.prior=link_critic", "structure.critic.power=null"]
+    with pytest.raises(InputError, match=r"power=null needs structure\.prior=critic"):
+        load_config(None, settings)
+    config = load_config(None, ["task=link_prediction", "model.observed_mix=0"])
+    with pytest.raises(InputError, match="distributed run needs task=clustering"):
+        config.check_distributed()
+
+
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
@@ -895,6 +906,9 @@ def test_to_plain_is_plain():
             "loss.observed_edge_weight",
         ),
         (["structure.candidates.refresh_every=5"], "refresh_every"),
+        (["links.test_share=0.2"], "links has no effect with task=clustering"),
+        (["structure.critic.folds=5"], "structure.critic has no effect with structure.prior"),
+        (["loss.reconstruction_form=cross_entropy"], "loss.reconstruction_form"),
         (
             ["structure.candidates.refresh_every=5", "structure.candidates.feature_knn=5"],
             "refresh_every",
@@ -919,6 +933,10 @@ def test_inert_settings(overrides, said):
         ["structure.candidates.refresh_every=5", "structure.candidates.same_cluster=1"],
         ["structure.learnable=false"],
         ["loss.observed_edge_weight=1"],
+        ["structure.prior=link_critic", "structure.critic.folds=5"],
+        # The learned link score has the critic's settings, whatever the prior.
+        ["task=link_prediction", "links.test_share=0.2", "structure.critic.folds=5"],
+        ["task=link_prediction", "structure.learnable=false", "structure.critic.hops=1"],
     ],
 )
 def test_settings_that_have_an_effect(overrides):

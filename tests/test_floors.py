@@ -5,11 +5,13 @@ import pytest
 import scipy.sparse as sp
 import torch
 from graphs import GRAPHS, cliques, dense, empty_graph
+from sklearn.preprocessing import normalize
 
 import user_dgl.floors as module
-from user_dgl.floors import features_kmeans, floors, smooth_kmeans
+from user_dgl.floors import features_kmeans, floors, link_floors, smooth_kmeans
 from user_dgl.graph import Graph
-from user_dgl.metrics import clustering_metrics
+from user_dgl.links import LabelledPairs
+from user_dgl.metrics import clustering_metrics, link_metrics
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +50,26 @@ def test_smoothing_equals_dense_formula(monkeypatch, name, container, block):
     smoothed = module._smooth(container(feat), graph)
     assert smoothed.dtype == np.float32
     np.testing.assert_allclose(smoothed, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", list(GRAPHS))
+def test_cosines_of_pairs_equal_dense_formulas(monkeypatch, name):
+    monkeypatch.setattr(module, "_BLOCK_COLUMNS", 2)
+    graph = GRAPHS[name]
+    feat = np.abs(np.random.default_rng(0).normal(size=(graph.num_nodes, 5))).astype(np.float32)
+    feat[1] = 0
+    x = normalize(feat)
+    looped = dense(graph, torch.ones(graph.num_edges)).numpy() + np.eye(graph.num_nodes)
+    operator = looped / np.sqrt(np.outer(looped.sum(1), looped.sum(1)))
+    smoothed = normalize(x + operator @ x + operator @ operator @ x)
+    pairs = np.array([[0, 1, 0, 2, 1], [1, 2, 3, 3, 3]])
+    held_out = LabelledPairs(pairs, np.array([True, False, True, False, True]))
+    cosine = module._smoothed_cosine(sp.csr_matrix(x), graph, pairs)
+    np.testing.assert_allclose(cosine, (smoothed @ smoothed.T)[tuple(pairs)], atol=1e-6)
+    assert link_floors(sp.csr_matrix(feat), graph, held_out) == {
+        "features_cosine": link_metrics((x @ x.T)[tuple(pairs)], held_out.is_edge),
+        "smoothed_cosine": link_metrics(cosine, held_out.is_edge),
+    }
 
 
 def test_edges_help_only_the_floor_that_sees_them():

@@ -201,9 +201,27 @@ def test_reconstruction_gradient_is_unbiased():
     torch.testing.assert_close(found, wanted, atol=0.02 * wanted.abs().max().item(), rtol=0)
 
 
-def test_reconstruction_of_one_node():
-    value = reconstruction_loss(empty_graph(1), [torch.zeros(1, 2)], 5, None, "csr")
-    assert value.item() == 0.25
+@pytest.mark.parametrize("graph", [random_graph(40, 120), cliques(5, 8)[0], empty_graph(40)])
+def test_cross_entropy_reconstruction_is_unbiased(graph):
+    hidden = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double()
+    upper = torch.ones(40, 40).triu(1).bool()
+    adjacency = dense(graph, torch.ones(graph.num_edges)).bool()
+    probability = torch.sigmoid(hidden @ hidden.t())
+    expected = -torch.log(1 - probability[upper & ~adjacency]).mean()
+    if graph.num_edges:
+        expected -= torch.log(probability[upper & adjacency]).mean()
+    generator = torch.Generator().manual_seed(1)
+    draws = [
+        reconstruction_loss(graph, [hidden], 400, generator, "csr", "cross_entropy")
+        for _ in range(1000)
+    ]
+    assert torch.stack(draws).mean() == pytest.approx(expected.item(), rel=0.01)
+
+
+@pytest.mark.parametrize(("form", "value"), [("squared", 0.25), ("cross_entropy", 0)])
+def test_reconstruction_of_one_node(form, value):
+    found = reconstruction_loss(empty_graph(1), [torch.zeros(1, 2)], 5, None, "csr", form)
+    assert found.item() == value
 
 
 # --- USERLoss ------------------------------------------------------------------------------------

@@ -66,6 +66,11 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
             "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
             "num_features: 600}}", "model.num_clusters=9",
         ),
+        (
+            "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
+            "num_features: 100}}", "model.num_clusters=9", "task=link_prediction",
+            "structure.prior=link_critic", "structure.critic={folds: 3}",
+        ),
     ],
 )  # fmt: skip
 def test_memory_foretold_is_that_measured(tmp_path, settings):

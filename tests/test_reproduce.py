@@ -224,6 +224,20 @@ def test_optional_parts_of_a_result():
     assert row["prepared_smooth_kmeans_ari"] == 5
 
 
+def test_row_of_link_prediction():
+    scores = {"auc": 98.0, "ap": 97.0}
+    result = _result(
+        metrics=scores,
+        links={"score": "learned", "test": {"learned": scores, "dot": {"auc": 90.0, "ap": 91.0}}},
+        floors={"smoothed_cosine": {"auc": 95.0, "ap": 96.0}},
+        floors_prepared={"features_cosine": {"auc": 93.0, "ap": 94.0}},
+    )
+    row = cells_module.result_row(_cell(), result, "d")
+    assert set(row) == set(COLUMNS)
+    assert (row["learned_auc"], row["dot_ap"], row["nmi"]) == (98, 91, None)
+    assert (row["smoothed_cosine_ap"], row["prepared_features_cosine_auc"]) == (96, 93)
+
+
 def test_digests_that_look_like_numbers(tmp_path):
     row = cells_module.result_row(_cell(), _result(), "12e456789012")
     cells_module.add_rows(tmp_path, [row])
@@ -398,6 +412,37 @@ def test_floors_that_depend_on_the_method_get_a_row_each():
     assert at[0] < at[1]  # in the order of the plan
 
 
+def test_page_of_links():
+    cells = plan.select(plan.link(), dataset=["wiki"], rate=[0, 50], seed=[0, 1])
+    rows = _rows(
+        table=["link"] * 6,
+        dataset=["wiki"] * 6,
+        method=["GAE", "GAE", "USER-DGL", "USER-DGL", "USER-DGL", "USER-DGL"],
+        rate=[0, 50, 0, 0, 50, 50],
+        seed=[0, 0, 0, 1, 0, 1],
+        learned_auc=[1.0, 1.0, 98.0, 98.4, 97.0, 97.2],
+        dot_auc=[92.0, 90.0, 89.0, 89.0, 88.0, 88.0],
+        learned_ap=[1.0] * 6,
+        dot_ap=[2.0] * 6,
+        smoothed_cosine_auc=[96.0, 95.0, 96.0, 96.2, 95.0, 95.1],
+        prepared_smoothed_cosine_auc=[None, None, 97.0, 97.2, 94.0, 94.0],
+    )
+    lines = tables.report("link", rows, cells).splitlines()
+    for line in (
+        "| AUC | 0 % | 50 % |",
+        "| paper: best of 5 | 88.7 ± 0.1 (USER) | 86.9 ± 0.4 (USER) |",
+        "| cosine of smoothed features | 96.1 ± 0.1 | 95.0 ± 0.1 |",
+        "| cosine of smoothed prepared features | 97.1 ± 0.1 | 94.0 ± 0.0 |",
+        "| GAE | 92.0 [1] | 90.0 [1] |",
+        "| USER-DGL, dot product | 89.0 ± 0.0 | 88.0 ± 0.0 |",
+        "| USER-DGL | 98.2 ± 0.3 | 97.1 ± 0.1 |",
+        # Differences 1 and 1.2: mean 1.1, half width 12.7062 * 0.2 / 2.
+        "| USER-DGL − cosine of smoothed prepared features | +1.1 ± 1.3 equal | +3.1 ± 1.3 above |",
+        "| paper: USER | 89.9 ± 0.1 | 88.3 ± 0.4 |",  # of AP
+    ):
+        assert line in lines, line
+
+
 def test_page_of_ablation_pairs_with_full_and_prints_the_paper():
     cells = [
         _cell(seed, table="ablation", method=method, rate=rate)
@@ -434,6 +479,11 @@ def test_paper_is_whole():
             figures_of_set = paper.printed(table, dataset)
             assert set(figures_of_set["method"]) == set(paper.METHODS)
             assert len(figures_of_set) == 11 * len(rates)
+    for table in ("link-auc", "link-ap"):
+        for dataset in ("citeseer", "wiki"):
+            figures_of_set = paper.printed(table, dataset)
+            assert len(figures_of_set) == 5 * len(plan.FLIP_RATES)
+            assert figures_of_set["mean"].between(60, 97).all()
     assert paper.printed("unseen", "acm").empty
 
 

@@ -15,6 +15,7 @@ from user_dgl.data.synthetic import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
+from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb.random_flip import random_flip
 from user_dgl.priors import cosine_weight
 from user_dgl.trainer import Trainer, clusters_in_use
@@ -91,6 +92,36 @@ def test_loss_falls_and_weights_learn(data):
     assert fit.weight[fit.observed].std() > 0.01
     assert fit.loss["total"] == pytest.approx(sum(v for k, v in fit.loss.items() if k != "total"))
     json.dumps(rows)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("model.encoder=gae", "model.head=linear"),
+        ("train.mode=partition", "train.partition.num_parts=3", "structure.engine=csr"),
+        ("model.encoder=smooth", "model.head=centroid", "structure.candidates.feature_knn=0"),
+    ],
+    ids=["gcn", "gae", "parts", "smooth"],
+)
+def test_memberships_of_the_final_weights_are_the_final_ones(data, settings):
+    config = load_config(None, [*SMALL, "model.observed_mix=0", *settings])
+    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+    trainer = kind(data.graph, data.feat, config)
+    fit = trainer.fit()
+    on = trainer.memberships()
+    weight = torch.from_numpy(fit.weight)
+    np.testing.assert_allclose(on(weight), fit.probs, atol=1e-4)
+    without = weight.clone()
+    without[::2] = 0
+    changed = on(without)
+    assert np.abs(changed - fit.probs).max() > 0.001
+    np.testing.assert_allclose(on(weight), fit.probs, atol=1e-4)  # nothing stays
+
+
+def test_memberships_that_are_not_to_be_had(data):
+    assert _trainer(data, "model.observed_mix=0.5").memberships() is None
+    assert _trainer(data, "model.observed_mix=0", "train.restarts=2").memberships() is None
 
 
 def test_fixed_structure_is_the_observed_graph_at_weight_one(data):

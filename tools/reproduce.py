@@ -22,6 +22,7 @@ DESCRIPTIONS = {
     "unseen": "the default config on sets that it was not made for",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
+    "link": "AUC and AP of link prediction under random flips, beside floors, GAE and paper",
     "ablation": "the recipe without one part at a time",
     "parameters": "alpha and beta of the paper's model, with line plots",
     "case-study": "heat maps of the clean, the noisy and the learned graph",

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.config import CandidatesConfig
-from user_dgl.graph import Graph
+from user_dgl.graph import Graph, pair_keys
 from user_dgl.nearest import nearest
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -87,7 +87,9 @@ def draw_candidates(
     return drawn
 
 
-def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torch.Tensor]:
+def merge_candidates(
+    graph: Graph, candidates: list[Pairs], held_out: np.ndarray | None = None
+) -> tuple[Graph, torch.Tensor]:
     """Observed graph with candidate pairs, each pair once.
 
     Parameters
@@ -96,6 +98,8 @@ def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torc
         Observed edges; all are kept.
     candidates : list of (u, v)
         Loops, repeats and observed pairs among them are dropped.
+    held_out : int64 (H,), optional
+        Keys of pairs that are dropped too.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def merge_candidates(graph: Graph, candidates: list[Pairs]) -> tuple[Graph, torc
     keys = [graph.keys]
     for u, v in candidates:
         proper = u != v
-        u, v = u[proper].astype(np.int64), v[proper].astype(np.int64)
-        keys.append(np.minimum(u, v) * num_nodes + np.maximum(u, v))
+        drawn = pair_keys(num_nodes, u[proper], v[proper])
+        keys.append(drawn if held_out is None else drawn[~np.isin(drawn, held_out)])
     merged = Graph.from_keys(num_nodes, np.concatenate(keys))
     return merged, torch.from_numpy(graph.positions(merged.keys) >= 0)

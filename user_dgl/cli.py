@@ -179,6 +179,14 @@ def _parser() -> argparse.ArgumentParser:
         "--embedding", type=Path, metavar="FILE", help="embeddings (.npy), with node ids (.csv)"
     )
     sub.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    sub = command(
+        "predict-links", _predict_links, "score pairs of nodes by a run of task link_prediction"
+    )
+    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    asked = sub.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--pairs", type=Path, metavar="FILE", help="two node ids a row")
+    asked.add_argument("--top-k", type=_positive, metavar="K", help="new links of every node")
+    sub.add_argument("--out", type=Path, metavar="FILE.csv", help="default: print them")
     return parser
 
 
@@ -254,7 +262,7 @@ def _perturb(arguments) -> None:
     from user_dgl.checkpoint import write_atomically
     from user_dgl.pipeline import load_noisy_data
 
-    _, noisy = load_noisy_data(config, _log)
+    _, noisy, _ = load_noisy_data(config, _log)
     adjacency = noisy.graph.to_scipy()
     write_atomically(arguments.out, lambda file: sp.save_npz(file, adjacency))
     print(
@@ -330,13 +338,33 @@ def _export(arguments) -> None:
     print("\n".join(lines))
 
 
-def _check_output_file(out: Path, config: Config) -> None:
-    if out.suffix != ".npz":
-        raise InputError(f"{out}: expected a name that ends in .npz")
+def _predict_links(arguments) -> None:
+    out = arguments.out
+    if out is not None:
+        _check_output_file(out, suffix=".csv")
+    from user_dgl.checkpoint import write_atomically
+    from user_dgl.link_prediction import predict_new_links, predict_pairs
+
+    if arguments.pairs is not None:
+        table = predict_pairs(arguments.run_dir, arguments.pairs)
+    else:
+        table = predict_new_links(arguments.run_dir, arguments.top_k)
+    text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
+    if out is None:
+        print(text, end="")
+    else:
+        write_atomically(out, lambda file: file.write(text.encode()))
+        print(f"{out}: {len(table)} pairs")
+
+
+def _check_output_file(out: Path, config: Config | None = None, suffix: str = ".npz") -> None:
+    if out.suffix != suffix:
+        raise InputError(f"{out}: expected a name that ends in {suffix}")
     if not out.parent.is_dir():
         raise InputError(f"{out.parent}: no such folder")
-    if out.exists() and not config.overwrite:
-        raise InputError(f"{out}: exists; choose another name or add overwrite=true")
+    if out.exists() and not (config and config.overwrite):
+        otherwise = " or add overwrite=true" if config else ""
+        raise InputError(f"{out}: exists; choose another name{otherwise}")
 
 
 def _log(line: str) -> None:

@@ -143,7 +143,7 @@ class CandidatesConfig(Section):
 
 @dataclass(frozen=True)
 class CriticConfig(Section):
-    """``structure.critic``: the edge critic behind the prior of that name."""
+    """``structure.critic``: the edge critic behind the priors critic and link_critic."""
 
     folds: int = key(10, "parts of the edges; each is scored on a graph without it", low=2)
     num_components: int = key(256, "components of the features that are smoothed", low=1)
@@ -173,12 +173,13 @@ class StructureConfig(Section):
         "uniform",
         "first weight of the observed pairs: uniform: 1; feature_cosine: cosine of the features "
         "over its mean, kept in [0.05, 4], to the power prior_power; critic: how far features and "
-        "the rest of the graph support the edge",
-        choices=("uniform", "feature_cosine", "critic"),
+        "the rest of the graph support the edge; link_critic: also how far degrees and common "
+        "neighbours do",
+        choices=("uniform", "feature_cosine", "critic", "link_critic"),
     )
     prior_power: float = key(0.5, "power of the feature_cosine prior", above=0.0)
     shared: bool = key(True, "one A' for all replicas; false: one each (see train.restarts)")
-    critic: CriticConfig = section(CriticConfig, "the scores behind prior: critic")
+    critic: CriticConfig = section(CriticConfig, "the scores behind prior: critic and link_critic")
     candidates: CandidatesConfig = section(CandidatesConfig, "pairs beside the observed edges")
 
 
@@ -282,6 +283,12 @@ class LossConfig(Section):
     reconstruction_weight: float = key(
         0.0, "the paper's alpha, weight of ||sigmoid(H H^T) - A||_F^2", low=0.0
     )
+    reconstruction_form: str = key(
+        "squared",
+        "squared: that formula, the paper's; cross_entropy: the loss of the graph autoencoder by "
+        "Kipf and Welling, in which edges count as much as non-edges",
+        choices=("squared", "cross_entropy"),
+    )
     reconstruction_samples: int = key(
         5, "pairs sampled a node for the non-edges of the reconstruction", low=1
     )
@@ -347,6 +354,31 @@ class TrainConfig(Section):
 
 
 @dataclass(frozen=True)
+class LinksConfig(Section):
+    """``links``: what ``task: link_prediction`` holds out of the graph before noise."""
+
+    validation_share: float = key(
+        0.05, "edges held out for validation, with as many non-edges", low=0.0, high=0.9
+    )
+    test_share: float = key(
+        0.1, "edges held out for test, with as many non-edges", low=0.0, high=0.9
+    )
+    seed: int | None = key(None, "seed of the draws; null: the run's seed", low=0)
+    validation: str = key(
+        "score",
+        "what the validation pairs serve for; score: they are scored after training, as the test "
+        "pairs are, and choose nothing, the stopping epoch neither",
+        choices=("score",),
+    )
+    score: str = key(
+        "learned",
+        "what `metrics` are of: learned: log-odds of an edge, learned from the training edges; "
+        "dot: dot product of the embeddings, the paper's",
+        choices=("learned", "dot"),
+    )
+
+
+@dataclass(frozen=True)
 class EvalConfig(Section):
     """``eval``: what is computed after training."""
 
@@ -381,7 +413,12 @@ class Config(Section):
     """All settings of a run."""
 
     seed: int = key(0, "seed of everything random in training", low=0, high=2**31 - 1)
-    task: str = key("clustering", "what the run is for", choices=("clustering",))
+    task: str = key(
+        "clustering",
+        "what the run is for: clustering; link_prediction: edges are held out of the graph, and "
+        "scores of node pairs are learned from the others",
+        choices=("clustering", "link_prediction"),
+    )
     output_dir: str | None = key(None, "run directory; null: outputs/<config>/seed<seed>")
     overwrite: bool = key(False, "replace the run in output_dir")
     device: str = key(
@@ -397,10 +434,13 @@ class Config(Section):
     loss: LossConfig = section(LossConfig, "loss terms")
     train: TrainConfig = section(TrainConfig, "optimisation")
     distributed: DistributedConfig = section(DistributedConfig, "several processes")
+    links: LinksConfig = section(LinksConfig, "the task link_prediction")
     eval: EvalConfig = section(EvalConfig, "after training")
 
     def __post_init__(self):
         super().__post_init__()
+        if self.structure.prior == "link_critic" and self.structure.critic.power is None:
+            raise InputError("structure.critic.power=null needs structure.prior=critic: set it")
         noise, candidates = self.data.noise, self.structure.candidates
         if noise.kind == "file" and noise.file is None:
             raise InputError("data.noise.kind=file needs data.noise.file=FILE.npz")
@@ -464,6 +504,7 @@ class Config(Section):
             "a distributed run",
             "a single process",
             ("train.mode", mode, mode != "full", "full"),
+            ("task", self.task, self.task != "clustering", "clustering"),
         )
 
     def _refuse(self, what: str, otherwise: str, *more: tuple) -> None:
@@ -520,9 +561,18 @@ class Config(Section):
                 "train.structure_lr",
                 "structure.candidates.same_cluster",
             ),
-            (not structure.learnable, "structure.learnable", "structure.critic"),
+            (
+                not structure.learnable and self.task == "clustering",
+                "structure.learnable",
+                "structure.critic",
+            ),
             (structure.prior != "feature_cosine", "structure.prior", "structure.prior_power"),
-            (structure.prior != "critic", "structure.prior", "structure.critic"),
+            (
+                structure.prior not in ("critic", "link_critic") and self.task == "clustering",
+                "structure.prior",
+                "structure.critic",
+            ),
+            (self.task != "link_prediction", "task", "links"),
             (not candidates.k_hop, "structure.candidates.k_hop", "structure.candidates.hops"),
             (
                 not some_candidates,
@@ -560,6 +610,11 @@ class Config(Section):
                 not loss.reconstruction_weight,
                 "loss.reconstruction_weight",
                 "loss.reconstruction_samples",
+            ),
+            (
+                not loss.reconstruction_weight,
+                "loss.reconstruction_weight",
+                "loss.reconstruction_form",
             ),
         )
         default = Config()

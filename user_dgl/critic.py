@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from user_dgl.config import CriticConfig
 from user_dgl.features import truncated_svd
-from user_dgl.graph import Graph
+from user_dgl.graph import Graph, pair_keys
 from user_dgl.propagation import Propagation, smooth
 
 # The least weight of an edge: a weight of 0 could not be learned away from.
@@ -63,7 +63,12 @@ class Criticism:
 
 
 def criticise(
-    graph: Graph, feat: sp.csr_matrix, config: CriticConfig, seed: int, engine: str
+    graph: Graph,
+    feat: sp.csr_matrix,
+    config: CriticConfig,
+    seed: int,
+    engine: str,
+    held_out: np.ndarray | None = None,
 ) -> Criticism:
     """Weight each observed edge by scores that were computed without it.
 
@@ -82,6 +87,8 @@ def criticise(
     config : CriticConfig
     seed : int
     engine : str
+    held_out : int64 (H,), optional
+        Keys of pairs that are not among the random ones.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def criticise(
     rng = np.random.default_rng([seed, 1])
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
     num_nulls = max(_NULL_PAIRS_PER_EDGE * graph.num_edges, _LEAST_NULL_PAIRS)
-    nulls = random_pairs(graph.num_nodes, num_nulls, rng)
+    nulls = random_pairs(graph.num_nodes, num_nulls, rng, held_out)
     rows = normalize(feat)
     edge_cosine, null_cosine = row_dots(rows, *edges), row_dots(rows, *nulls)
     first = _judge(edge_cosine[:, None], null_cosine[:, None])
@@ -193,11 +200,19 @@ def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) ->
     return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
 
 
-def random_pairs(num_nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Pairs of different nodes (2, count), each pair of nodes equally likely."""
+def random_pairs(
+    num_nodes: int, count: int, rng: np.random.Generator, held_out: np.ndarray | None = None
+) -> np.ndarray:
+    """Pairs of different nodes (2, count), each pair of nodes equally likely.
+
+    Those with a key ``src * num_nodes + dst``, src < dst, in ``held_out`` are left out of them.
+    """
     u = rng.integers(0, num_nodes, count)
     v = (u + rng.integers(1, num_nodes, count)) % num_nodes
-    return np.stack([u, v])
+    pairs = np.stack([u, v])
+    if held_out is None:
+        return pairs
+    return pairs[:, ~np.isin(pair_keys(num_nodes, u, v), held_out)]
 
 
 def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> Criticism:

@@ -1,20 +1,27 @@
-"""Two methods without training. A trained result below one of them is no result.
+"""Two methods without training for each task. A trained result below one of them is no result.
 
-`features_kmeans` sees no edge, `smooth_kmeans` averages features over neighbourhoods first.
+`features_kmeans` sees no edge, `smooth_kmeans` averages features over neighbourhoods first; so do
+the cosines that score pairs in `link_floors`.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
+from user_dgl.critic import row_dots
 from user_dgl.features import truncated_svd
 from user_dgl.graph import Graph
-from user_dgl.metrics import clustering_metrics
+from user_dgl.links import LabelledPairs
+from user_dgl.metrics import clustering_metrics, link_metrics
 
 NUM_STEPS = 8
 # Share of a node's own features in the smoothed ones.
 SELF_SHARE = 0.05
+# For cosines of pairs: the mean of X, S X and S^2 X.
+LINK_STEPS, LINK_SELF_SHARE = 2, 1 / 3
 DENSE_BYTES_LIMIT = 10**9
 _BLOCK_COLUMNS = 64
 
@@ -84,14 +91,55 @@ def floors(
     }
 
 
+def link_floors(
+    feat: sp.csr_matrix, graph: Graph, held_out: LabelledPairs
+) -> dict[str, dict[str, float | None]]:
+    """Scores of two cosines: ``{"features_cosine": metrics, "smoothed_cosine": metrics}``.
+
+    The first is that of the features, the second that of their mean over two steps on the graph,
+    ``(X + S X + S^2 X) / 3`` for X with unit rows, in all columns.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    graph : Graph
+        Training graph.
+    held_out : LabelledPairs
+    """
+    feat = normalize(sp.csr_matrix(feat, dtype=np.float32))
+    pairs, is_edge = held_out.pairs, held_out.is_edge
+    return {
+        "features_cosine": link_metrics(row_dots(feat, *pairs), is_edge),
+        "smoothed_cosine": link_metrics(_smoothed_cosine(feat, graph, pairs), is_edge),
+    }
+
+
+def _smoothed_cosine(feat: sp.csr_matrix, graph: Graph, pairs: np.ndarray) -> np.ndarray:
+    square, dot = np.zeros(graph.num_nodes), np.zeros(pairs.shape[1])
+    for _, block in _smoothed_blocks(feat, graph, LINK_STEPS, LINK_SELF_SHARE):
+        square += np.einsum("ij,ij->i", block, block)
+        dot += row_dots(block, *pairs)
+    length = np.sqrt(square[pairs[0]] * square[pairs[1]])
+    return np.divide(dot, length, out=np.zeros_like(dot), where=length > 0)
+
+
 def _svd_dimensions(num_clusters: int) -> int:
     return min(4 * num_clusters, 64)
 
 
 def _smooth(feat, graph: Graph) -> np.ndarray:
     """``Z`` of `smooth_kmeans`, dense (N, F) float32, from sparse or dense X."""
-    operator = _normalised_adjacency(graph)
     smoothed = np.empty(feat.shape, dtype=np.float32)
+    for columns, block in _smoothed_blocks(feat, graph, NUM_STEPS, SELF_SHARE):
+        smoothed[:, columns] = block
+    return smoothed
+
+
+def _smoothed_blocks(
+    feat, graph: Graph, num_steps: int, self_share: float
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """``a X + (1 - a)/K sum_{k=1..K} S^k X``, some columns at a time, float32."""
+    operator = _normalised_adjacency(graph)
     if sp.issparse(feat):
         feat = feat.tocsc()
     # Columns are independent; a block of them keeps the memory beside Z small.
@@ -99,12 +147,11 @@ def _smooth(feat, graph: Graph) -> np.ndarray:
         block = feat[:, start : start + _BLOCK_COLUMNS]
         block = block.toarray(order="C") if sp.issparse(block) else np.ascontiguousarray(block)
         step, total = block, np.zeros_like(block)
-        for _ in range(NUM_STEPS):
+        for _ in range(num_steps):
             step = operator @ step
             total += step
-        mixed = SELF_SHARE * block + (1 - SELF_SHARE) / NUM_STEPS * total
-        smoothed[:, start : start + _BLOCK_COLUMNS] = mixed
-    return smoothed
+        mixed = self_share * block + (1 - self_share) / num_steps * total
+        yield slice(start, start + block.shape[1]), mixed
 
 
 def _normalised_adjacency(graph: Graph) -> sp.csr_matrix:

@@ -91,7 +91,7 @@ class Graph:
         loops = len(u) - int(proper.sum())
         if loops:
             u, v = u[proper], v[proper]
-        graph = cls.from_keys(num_nodes, np.minimum(u, v) * num_nodes + np.maximum(u, v))
+        graph = cls.from_keys(num_nodes, pair_keys(num_nodes, u, v))
         return graph, Cleaning(loops, len(u) - graph.num_edges)
 
     @classmethod
@@ -193,6 +193,12 @@ class Graph:
             (data, self.indices.cpu().numpy().copy(), self.indptr.cpu().numpy().copy()),
             shape=(self.num_nodes, self.num_nodes),
         )
+
+
+def pair_keys(num_nodes: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Keys ``src * num_nodes + dst``, src < dst, int64, of pairs with their ends in any order."""
+    u, v = u.astype(np.int64, copy=False), v.astype(np.int64, copy=False)
+    return np.minimum(u, v) * num_nodes + np.maximum(u, v)
 
 
 def _ids(values) -> np.ndarray:

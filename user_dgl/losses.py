@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import torch
+from torch.nn.functional import softplus
 
 from user_dgl.config import LossConfig
 from user_dgl.entropy import PartitionSums, npsi, partition_sums
@@ -161,12 +162,19 @@ def reconstruction_loss(
     num_samples: int,
     generator: torch.Generator | None,
     engine: str,
+    form: str = "squared",
 ) -> torch.Tensor:
-    r"""Unbiased estimate of :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper).
+    r"""Unbiased estimate of how far :math:`\sigma(H H^T)` is from A.
+
+    ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
+    on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
+    Welling (2016), but for self-loops, in which both count as much,
+    :math:`-\mathrm{mean}_E \log \sigma(\langle h_u, h_v \rangle)
+    - \mathrm{mean}_{\bar E} \log \sigma(-\langle h_u, h_v \rangle)`.
 
     The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
-    from all :math:`T = N (N - 1) / 2` pairs with replacement, each worth T / num_samples, edges
-    among them being worth 0. Linear in edges, nodes and samples.
+    from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;
+    in ``squared`` each is worth T / num_samples. Linear in edges, nodes and samples.
 
     Parameters
     ----------
@@ -177,14 +185,16 @@ def reconstruction_loss(
     num_samples : int
     generator : torch.Generator or None
     engine : str
+    form : str
 
     Returns
     -------
     Tensor (R,)
     """
     num_nodes, device = graph.num_nodes, graph.src.device
+    squared = form == "squared"
     if num_nodes < 2:
-        return torch.stack([_diagonal_loss(h) for h in hidden])
+        return torch.stack([_diagonal_loss(h) if squared else h.sum() * 0 for h in hidden])
     u = torch.randint(num_nodes, (num_samples,), generator=generator)
     # Any node but u, uniformly, so that each unordered pair is equally likely.
     v = torch.randint(num_nodes - 1, (num_samples,), generator=generator)
@@ -194,11 +204,18 @@ def reconstruction_loss(
     low, high = low.to(device), high.to(device)
     losses = []
     for h in hidden:
-        diagonal = _diagonal_loss(h)
-        edges = (torch.sigmoid(edge_dot(graph, h, engine)) - 1).square().sum()
-        score = torch.sigmoid((h[low] * h[high]).sum(1))
-        sampled = score.square().masked_fill(is_edge, 0.0).mean()
-        losses.append(diagonal + 2 * edges + num_nodes * (num_nodes - 1) * sampled)
+        edges, sampled = edge_dot(graph, h, engine), (h[low] * h[high]).sum(1)
+        if not squared:
+            non_edges = softplus(sampled).masked_fill(is_edge, 0.0).sum()
+            non_edges = non_edges / (~is_edge).sum().clamp(1)
+            losses.append(softplus(-edges).sum() / max(graph.num_edges, 1) + non_edges)
+            continue
+        sampled = torch.sigmoid(sampled).square().masked_fill(is_edge, 0.0).mean()
+        losses.append(
+            _diagonal_loss(h)
+            + 2 * (torch.sigmoid(edges) - 1).square().sum()
+            + num_nodes * (num_nodes - 1) * sampled
+        )
     return torch.stack(losses)
 
 
@@ -371,7 +388,10 @@ class USERLoss:
         terms = self.terms(self.sums(state), *state.assignment.shape[1:])
         if config.reconstruction_weight:
             samples = config.reconstruction_samples * self.graph.num_nodes
-            penalty = reconstruction_loss(self.graph, state.hidden, samples, generator, self.engine)
+            form = config.reconstruction_form
+            penalty = reconstruction_loss(
+                self.graph, state.hidden, samples, generator, self.engine, form
+            )
             terms["reconstruction"] = config.reconstruction_weight * penalty
         return terms
 

@@ -33,6 +33,8 @@ _PAIR_LEARNED = 16 + 12
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 # Blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
+# The same of the terms of pairs; an edge with its random pairs and their terms; examples fitted.
+_TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
 # A feature that is not 0, with its column, in X and in its transpose; in float64 and in what the
 # critic, the view and `FeatureMatrix` make of it before the first epoch.
 _FEATURE, _FEATURE_PREPARED = 16, 26
@@ -174,16 +176,30 @@ def _preparation_bytes(config, num_edges, feat) -> float:
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
     before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
-    return max(before, _index_bytes(config, feat), _floor_bytes(config, feat))
+    links = _link_bytes(config, num_edges, feat)
+    return max(before, links, _index_bytes(config, feat), _floor_bytes(config, feat))
 
 
 def _floor_bytes(config, feat) -> float:
     """Bytes of the floors, which run after the training."""
-    if not config.eval.floors:
+    if not config.eval.floors or config.task == "link_prediction":
         return 0.0
     num_nodes, num_features = feat.shape
     columns = smoothed_columns(num_nodes, num_features, config.model.num_clusters)
     return _FLOORS * _BYTES_PER_FLOAT * num_nodes * columns
+
+
+def _link_bytes(config, num_edges, feat) -> float:
+    """Bytes of learning what tells edges from random pairs."""
+    structure = config.structure
+    as_prior = structure.learnable and structure.prior == "link_critic"
+    if config.task != "link_prediction" and not as_prior:
+        return 0.0
+    num_nodes, num_features = feat.shape
+    columns = min(structure.critic.num_components, num_features)
+    bytes_ = num_nodes * _BYTES_PER_FLOAT * _TERMS * columns + num_edges * (_PAIR + _EXAMPLE)
+    fitted = min(1.0, num_edges / 70_000) * _EXAMPLES_FITTED
+    return bytes_ + fitted + feat.nnz * _FEATURE_PREPARED
 
 
 def _index_bytes(config, feat) -> float:
@@ -227,7 +243,8 @@ def _partition_bytes(config, num_edges, feat) -> float:
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
     others = _index_bytes(config, feat), _floor_bytes(config, feat)
-    return _FIXED + max(before, cutting, kept + step, *others)
+    links = _link_bytes(config, num_edges, feat)
+    return _FIXED + max(before, cutting, kept + step, kept + links, *others)
 
 
 def check_memory(

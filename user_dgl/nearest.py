@@ -30,20 +30,20 @@ _KEPT, _TRIED, _ROUNDS = 16, 10, 2
 _BLOCK = 20_000
 
 
-def nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
+def nearest(feat: sp.csr_matrix | np.ndarray, num_neighbors: int) -> np.ndarray:
     """The rows most alike to each row by cosine, itself left out, (N, num_neighbors); -1: none.
 
     Exact up to `MAX_EXACT` rows, else `approximate_nearest`.
 
     Parameters
     ----------
-    feat : scipy CSR (N, F)
+    feat : scipy CSR or ndarray (N, F)
         No row without values.
     num_neighbors : int
         Less than N.
     """
     if feat.shape[0] > MAX_EXACT:
-        return approximate_nearest(feat, num_neighbors)
+        return approximate_nearest(sp.csr_matrix(feat), num_neighbors)
     # scikit-learn leaves each point itself out when asked without a query.
     search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
     with config_context(working_memory=_WORKING_MB):
@@ -83,8 +83,8 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
         import faiss
     except ImportError:
         raise InputError(
-            f"structure.candidates.feature_knn on more than {MAX_EXACT} nodes needs faiss: "
-            "pip install 'user_dgl[ann]', or use structure.candidates.k_hop or uniform"
+            f"the search for the nearest of more than {MAX_EXACT} nodes needs faiss: pip install "
+            "'user_dgl[ann]' (in structure.candidates, k_hop and uniform do without)"
         ) from None
     reduced = rows.shape[1] > INDEX_COLUMNS
     points = normalize(truncated_svd(rows, INDEX_COLUMNS, 0)) if reduced else rows.toarray()

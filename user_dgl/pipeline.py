@@ -17,8 +17,10 @@ from user_dgl.data.edge_list import read_labels
 from user_dgl.device import gpu_peak_memory_mb
 from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
-from user_dgl.floors import floors
+from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph
+from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
+from user_dgl.links import LinkSplit, split_links
 from user_dgl.machine import peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
@@ -39,16 +41,20 @@ from user_dgl.versions import versions
 
 def load_noisy_data(
     config: Config, log: Callable[[str], None]
-) -> tuple[AttributedGraph, Perturbed]:
-    """The data set, and its graph after the noise that the settings ask for.
+) -> tuple[AttributedGraph, Perturbed, LinkSplit | None]:
+    """The data set, its graph after the noise that the settings ask for, and what is held out.
 
-    What was cleaned while reading goes to ``log``, a line each.
+    For link prediction the graph is the data set's without the edges that are held out, before
+    noise as after it. What was cleaned while reading goes to ``log``, a line each.
     """
-    data = load_data(config.data)
-    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data))
+    data, split, held_out = load_data(config.data), None, None
+    if config.task == "link_prediction":
+        split = split_links(data.graph, config.links, config.seed)
+        data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys
+    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data), held_out)
     for note in (*data.notes, *noisy.notes):
         log(f"Note: {note}")
-    return data, noisy
+    return data, noisy, split
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,8 @@ class Inputs:
     num_features : int
         F.
     warnings : list of str
+    split : LinkSplit or None
+        For link prediction: ``data`` and ``noisy`` lack what it holds out.
     """
 
     config: Config
@@ -75,6 +83,7 @@ class Inputs:
     feat: sp.csr_matrix | None
     num_features: int
     warnings: list[str]
+    split: LinkSplit | None = None
 
     def resolved(self, output_dir: Path) -> Config:
         """The settings that repeat the run from anywhere."""
@@ -131,14 +140,14 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     ------
     InputError
     """
-    data, noisy = load_noisy_data(config, log)
+    data, noisy, split = load_noisy_data(config, log)
     warnings = config.inert_settings()
     config, raw_feat, more = with_features(config, noisy.graph, data.feat)
     warnings += more
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
-    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings)
+    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
 
 
 def with_features(
@@ -166,11 +175,15 @@ def with_features(
 
 
 def trainer_of(
-    config: Config, graph: Graph, feat: sp.csr_matrix, log: Callable[[str], None]
+    config: Config,
+    graph: Graph,
+    feat: sp.csr_matrix,
+    log: Callable[[str], None],
+    held_out: np.ndarray | None = None,
 ) -> Trainer:
-    """The trainer that ``train.mode`` asks for."""
+    """The trainer that ``train.mode`` asks for; ``held_out`` as in `Trainer`."""
     kind = PartitionTrainer if config.train.mode == "partition" else Trainer
-    return kind(graph, feat, config, log=log)
+    return kind(graph, feat, config, log=log, held_out=held_out)
 
 
 def finished_result(
@@ -213,7 +226,12 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if config.distributed.partition is not None:
         log("Warning: distributed.partition has no effect without tools/launch.py")
     inputs = read_inputs(config, log)
-    trainer = trainer_of(inputs.config, inputs.noisy.graph, inputs.feat, log)
+    graph, split = inputs.noisy.graph, inputs.split
+    held_out = examples = links = None
+    if split is not None:
+        held_out = split.held_out_keys
+        examples = draw_examples(inputs.config, graph, held_out)
+    trainer = trainer_of(inputs.config, graph, inputs.feat, log, held_out)
 
     def of_one(checkpoint: dict[str, Any]) -> None:
         if "shards" in checkpoint:
@@ -231,8 +249,11 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     choices = Choices.of(trainer.preparation)
     if isinstance(trainer, PartitionTrainer):
         choices.sections["partition"] = trainer.partition
+    if examples is not None:
+        feat = None if inputs.data.feat is None else inputs.feat
+        links = learn_links(inputs.config, examples, fit, feat, trainer.memberships())
     del trainer  # its state is larger than all that is still to come
-    return write_outputs(run, inputs, fit, choices, started, log)
+    return write_outputs(run, inputs, fit, choices, started, log, links)
 
 
 def write_outputs(
@@ -242,6 +263,7 @@ def write_outputs(
     choices: Choices,
     started: float,
     log: Callable[[str], None],
+    links: LinkModel | None = None,
 ) -> dict[str, Any]:
     """Files of a finished training; returns the content of ``result.json``, written last."""
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
@@ -252,7 +274,17 @@ def write_outputs(
     run.write_learned_graph(fit.graph, fit.weight)
     result = _result(inputs, fit, choices) | choices.sections
     labels = _labels(data.labels, data.num_nodes)
-    if config.eval.floors and (labels == UNLABELLED).all():
+    if links is not None:
+        result["cluster_metrics"] = result["metrics"]
+        run.write_links(inputs.split)
+        run.write_link_model(links.score, links.feat, links.probs)
+        result |= links.report(inputs.split.held_out, config.links.score)
+    if config.eval.floors and links is not None:
+        test = inputs.split.test
+        result["floors"] = link_floors(inputs.raw_feat, noisy.graph, test)
+        if config.features.changes_columns():
+            result["floors_prepared"] = link_floors(inputs.feat, noisy.graph, test)
+    elif config.eval.floors and (labels == UNLABELLED).all():
         log("Note: no labels, so the floors would have no scores: not run")
     elif config.eval.floors:
         clusters = config.model.num_clusters
@@ -270,6 +302,8 @@ def write_outputs(
             "seconds": sum(fit.epoch_seconds),
         },
     ]
+    if links is not None:
+        result["stages"].append({"name": "links", "epochs": 0, "seconds": links.seconds})
     # Of the first process now, of the others when they ended.
     others = choices.sections.get("ranks", [])[1:]
     result["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
@@ -295,6 +329,9 @@ def without_judging(config: Config) -> Config:
 def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     """Metrics and label-free scores recomputed from the files of a run; trains nothing.
 
+    Of link prediction, ``metrics`` are those of the pairs held out, and the clustering's are
+    ``cluster_metrics``.
+
     Parameters
     ----------
     run_dir : Path
@@ -318,6 +355,10 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     observed_weight = run.read_learned_weight(graph)
     report["weight_auc"] = weight_auc(observed_weight, added)
     report["weight_ap"] = weight_ap(observed_weight, added)
+    held_out = run.read_links()
+    if held_out is not None:
+        report["cluster_metrics"] = report["metrics"]
+        report |= read_link_model(run).report(held_out, run.read_config().links.score)
     return report
 
 

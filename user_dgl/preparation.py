@@ -45,7 +45,11 @@ class Preparation:
 
 
 def prepare(
-    graph: Graph, feat: sp.csr_matrix, config: Config, log: Callable[[str], None]
+    graph: Graph,
+    feat: sp.csr_matrix,
+    config: Config,
+    log: Callable[[str], None],
+    held_out: np.ndarray | None = None,
 ) -> Preparation:
     """Run the stages before training, on the CPU, where the data are.
 
@@ -57,12 +61,14 @@ def prepare(
     config : Config
     log : callable
         Gets each line for people.
+    held_out : int64 (H,), optional
+        Keys of pairs that nothing is learned from.
     """
     structure, model, stages = config.structure, config.model, []
     engine = resolve_engine(structure.engine)
     with threads_for(graph, feat, config):
         started = time.perf_counter()
-        prior = prior_of(structure, graph, feat, config.seed, engine)
+        prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
         criticism = prior.criticism
         if criticism is not None and criticism.noise_share is not None:
             stages.append(_stage("critic", started))
@@ -73,8 +79,9 @@ def prepare(
         view = None
         if model.encoder == "smooth":
             started = time.perf_counter()
+            clusters = model.num_clusters
             view = smoothed_view(
-                graph, prior.weight, feat, model.smooth, model.num_clusters, config.seed, engine
+                graph, prior.weight, feat, model.smooth, clusters, config.seed, engine, held_out
             )
             stages.append(_stage("view", started))
             log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
@@ -89,13 +96,20 @@ def _stage(name: str, started: float) -> dict[str, Any]:
 
 
 def initial_pairs(
-    graph: Graph, structure: StructureConfig, static: list[Pairs], rng: np.random.Generator
+    graph: Graph,
+    structure: StructureConfig,
+    static: list[Pairs],
+    rng: np.random.Generator,
+    held_out: np.ndarray | None = None,
 ) -> tuple[Graph, torch.Tensor]:
-    """Pairs of A' that training starts with, and which of them are observed edges."""
+    """Pairs of A' that training starts with, and which of them are observed edges.
+
+    No pair of a key in ``held_out`` is among them.
+    """
     drawn = list(static)
     if structure.learnable:
         drawn += draw_candidates(structure.candidates, graph, rng)
-    return merge_candidates(graph, drawn)
+    return merge_candidates(graph, drawn, held_out)
 
 
 def first_weight(

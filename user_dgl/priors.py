@@ -10,6 +10,9 @@ from sklearn.preprocessing import normalize
 from user_dgl.config import StructureConfig
 from user_dgl.critic import Criticism, criticise, row_dots
 from user_dgl.graph import Graph
+from user_dgl.link_score import link_criticism
+
+_CRITICS = {"critic": criticise, "link_critic": link_criticism}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +36,12 @@ def prior_of(
     feat: sp.csr_matrix,
     seed: int,
     engine: str,
+    held_out: np.ndarray | None = None,
 ) -> Prior:
     """First weight of each observed edge.
 
     ``uniform``, or A' not learnable: 1, as in the paper. ``feature_cosine``: see `cosine_weight`.
-    ``critic``: see `user_dgl.critic`.
+    ``critic``: see `user_dgl.critic`. ``link_critic``: see `user_dgl.link_score`.
 
     Parameters
     ----------
@@ -46,11 +50,13 @@ def prior_of(
     feat : scipy CSR (N, F)
     seed : int
     engine : str
+    held_out : int64 (H,), optional
+        Keys of pairs that a critic does not see.
     """
     if config.prior == "uniform" or not config.learnable or not graph.num_edges:
         return Prior(torch.ones(graph.num_edges))
-    if config.prior == "critic":
-        criticism = criticise(graph, feat, config.critic, seed, engine)
+    if config.prior in _CRITICS:
+        criticism = _CRITICS[config.prior](graph, feat, config.critic, seed, engine, held_out)
         return Prior(torch.from_numpy(criticism.weight), criticism)
     return Prior(torch.from_numpy(cosine_weight(graph, feat, config.prior_power)))
 

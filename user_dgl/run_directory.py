@@ -14,10 +14,13 @@ import pandas as pd
 import scipy.sparse as sp
 import torch
 
+from user_dgl.additive_logit import AdditiveLogit
 from user_dgl.checkpoint import load_checkpoint, save_checkpoint, write_atomically
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.link_score import LinkScore
+from user_dgl.links import LabelledPairs, LinkSplit
 from user_dgl.settings import to_plain
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.
@@ -51,6 +54,8 @@ class RunDirectory:
     embedding_file = "embedding.npy"
     learned_file = "learned_graph.npz"
     input_file = "input.npz"
+    links_file = "links.npz"
+    link_model_file = "link_model.npz"
     checkpoint_file = "checkpoint.pt"
     report_file = "report.html"
     shard_files = "checkpoint-*.pt"
@@ -263,6 +268,70 @@ class RunDirectory:
         matrix = self.read_learned_graph()
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
+
+    def read_learned_pairs(self) -> tuple[Graph, np.ndarray]:
+        """Pairs of A' and their weights (P,) float32."""
+        matrix = sp.triu(self.read_learned_graph(), format="csr")
+        matrix.sort_indices()
+        src = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        return Graph.from_edges(matrix.shape[0], src, matrix.indices)[0], matrix.data
+
+    def write_links(self, split: LinkSplit) -> None:
+        """``links.npz``: the pairs that were held out."""
+        arrays = {}
+        for name, part in split.held_out.items():
+            arrays |= {name: part.pairs, f"{name}_is_edge": part.is_edge}
+        self._write(self.links_file, lambda file: np.savez_compressed(file, **arrays))
+
+    def read_links(self) -> dict[str, LabelledPairs] | None:
+        """The pairs held out for ``validation`` and ``test``; None in a run without."""
+        if not (self.path / self.links_file).exists():
+            return None
+        with self._npz(self.links_file) as arrays:
+            return {
+                name: LabelledPairs(arrays[name], arrays[f"{name}_is_edge"])
+                for name in ("validation", "test")
+            }
+
+    def write_link_model(
+        self, score: LinkScore, feat: sp.csr_matrix | None, probs: np.ndarray | None
+    ) -> None:
+        """``link_model.npz``: what scores a pair, beside A'.
+
+        Parameters
+        ----------
+        score : LinkScore
+        feat : scipy CSR (N, F) or None
+            Prepared features; None: the edges serve.
+        probs : float32 (N, K) or None
+            Y, if the score reads it.
+        """
+        arrays = {}
+        for name, logit in vars(score).items():
+            arrays[f"{name}_intercept"] = np.float64(logit.intercept)
+            arrays[f"{name}_lengths"] = np.array([len(at) for at in logit.knots])
+            arrays[f"{name}_knots"] = np.concatenate(logit.knots)
+            arrays[f"{name}_values"] = np.concatenate(logit.values)
+        if feat is not None:
+            parts = ("data", "indices", "indptr", "shape")
+            arrays |= {f"features_{part}": getattr(feat, part) for part in parts}
+        if probs is not None:
+            arrays["probs"] = probs
+        self._write(self.link_model_file, lambda file: np.savez_compressed(file, **arrays))
+
+    def read_link_model(self) -> tuple[LinkScore, sp.csr_matrix | None, np.ndarray | None]:
+        """What `write_link_model` wrote."""
+        with self._npz(self.link_model_file) as arrays:
+            logits = []
+            for name in ("observed", "learned"):
+                ends = np.cumsum(arrays[f"{name}_lengths"])[:-1]
+                parts = (np.split(arrays[f"{name}_{part}"], ends) for part in ("knots", "values"))
+                logits.append(AdditiveLogit(float(arrays[f"{name}_intercept"]), *parts))
+            feat = None
+            if "features_data" in arrays:
+                parts = (arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
+                feat = sp.csr_matrix(tuple(parts), shape=arrays["features_shape"])
+            return LinkScore(*logits), feat, arrays.get("probs")
 
     def write_result(self, result: dict[str, Any]) -> None:
         """``result.json``, the last file of a run."""

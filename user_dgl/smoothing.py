@@ -64,6 +64,7 @@ def smoothed_view(
     num_clusters: int,
     seed: int,
     engine: str,
+    held_out: np.ndarray | None = None,
 ) -> SmoothedView:
     r"""Project features so that smoothing them needs few columns, and choose the share.
 
@@ -83,6 +84,8 @@ def smoothed_view(
     num_clusters : int
     seed : int
     engine : str
+    held_out : int64 (H,), optional
+        Keys of pairs that the share is not chosen by.
     """
     rows, width = normalize(feat), min(4 * num_clusters, 64)
     propagation = Propagation.of(graph, weight, engine)
@@ -90,7 +93,7 @@ def smoothed_view(
     scores: dict[float, float] = {}
     share = config.self_share
     if share is None:
-        scores = held_out_scores(graph, weight, reduced, config.hops, width, seed, engine)
+        scores = held_out_scores(graph, weight, reduced, config.hops, width, seed, engine, held_out)
         share = max(scores, key=scores.get, default=DEFAULT_SELF_SHARE)
     smoothed = smooth(propagation, reduced, config.hops, share).numpy()
     axes = torch.from_numpy(right_singular_vectors(normalize(smoothed, copy=False), width, seed))
@@ -113,6 +116,7 @@ def held_out_scores(
     width: int,
     seed: int,
     engine: str,
+    held_out: np.ndarray | None = None,
 ) -> dict[float, float]:
     r"""How well features smoothed without some edges tell those edges from random pairs.
 
@@ -132,6 +136,8 @@ def held_out_scores(
         Components kept after smoothing.
     seed : int
     engine : str
+    held_out : int64 (H,), optional
+        Keys of pairs that are not among the random ones.
 
     Returns
     -------
@@ -144,7 +150,8 @@ def held_out_scores(
     left_out = np.zeros(graph.num_edges, dtype=bool)
     left_out[rng.permutation(graph.num_edges)[: round(_HELD_OUT * graph.num_edges)]] = True
     edges = np.stack([graph.src.numpy()[left_out], graph.dst.numpy()[left_out]])
-    pairs = np.concatenate([edges, random_pairs(graph.num_nodes, 2 * edges.shape[1], rng)], 1)
+    nulls = random_pairs(graph.num_nodes, 2 * edges.shape[1], rng, held_out)
+    pairs = np.concatenate([edges, nulls], 1)
     is_edge = np.arange(pairs.shape[1]) < edges.shape[1]
     importance = np.where(is_edge, 0.0, 1.0)
     importance[is_edge] = weight.numpy()[left_out]

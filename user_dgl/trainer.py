@@ -111,6 +111,9 @@ class Trainer(EpochLoop):
         Gets each epoch's numbers as a dict.
     save : callable
         Gets each checkpoint as a dict of tensors and plain types.
+    held_out : int64 (H,), optional
+        Keys ``src * N + dst`` of pairs for scores after training: A' has none of them, and nothing
+        before training is learned from them.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Trainer(EpochLoop):
         log: Callable[[str], None] = lambda line: None,
         record: Callable[[dict[str, Any]], None] = lambda row: None,
         save: Callable[[dict[str, Any]], None] = lambda state: None,
+        held_out: np.ndarray | None = None,
     ):
         check_sizes(graph, feat, config)
         self.device = resolve_device(config)
@@ -133,7 +137,8 @@ class Trainer(EpochLoop):
         self.features = FeatureMatrix(
             feat, dtype=getattr(torch, config.train.precision), device=self.device
         )
-        self.preparation = prepare(graph, feat, config, log)
+        self._held_out = held_out
+        self.preparation = prepare(graph, feat, config, log, held_out)
         self.prior, self.view = self.preparation.prior, self.preparation.view
         self.loss = USERLoss(
             config.loss,
@@ -162,13 +167,31 @@ class Trainer(EpochLoop):
             self._run_epochs()
             return self._result()
 
+    def memberships(self) -> Callable[[torch.Tensor], np.ndarray] | None:
+        """What gives Y (N, K), without dropout, were A' of other weights (P,); after training.
+
+        None where that is not to be had: from several replicas, or where the encoder reads A too.
+        """
+        if self.config.train.restarts > 1 or self.config.model.observed_mix:
+            return None
+
+        @torch.no_grad()
+        def on(weight: torch.Tensor) -> np.ndarray:
+            self.model.eval()
+            propagation = self.model.propagation(weight.to(self.device, self.features.dtype))
+            _, logits, _ = self.model.forward_part(self.features, propagation)
+            return torch.softmax(logits, 1).cpu().numpy()
+
+        return on
+
     # -----------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         sequence = np.random.SeedSequence([self.config.seed, 0])
         torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
         structure, static = self.config.structure, self.preparation.static_candidates
-        self._build(*initial_pairs(self.graph, structure, static, self._rng()))
+        pairs = initial_pairs(self.graph, structure, static, self._rng(), self._held_out)
+        self._build(*pairs)
         self._checkpoint()
 
     def _rng(self) -> np.random.Generator:
@@ -304,7 +327,7 @@ class Trainer(EpochLoop):
         kept = kept.cpu().numpy()
         pairs_kept = old.graph.to("cpu")
         drawn.append((pairs_kept.src.numpy()[kept], pairs_kept.dst.numpy()[kept]))
-        pairs, observed = merge_candidates(self.graph, drawn)
+        pairs, observed = merge_candidates(self.graph, drawn, self._held_out)
         place = torch.from_numpy(pairs.positions(pairs_kept.keys[kept])).to(self.device)
         self._replace_structure(pairs, observed, place, torch.from_numpy(kept).to(self.device))
 

@@ -27,11 +27,17 @@ KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
 METRICS = ["nmi", "acc", "ari", "f1"]
 ASSIGNMENTS = ["head", "kmeans", "consensus"]
 FLOORS = ["features_kmeans", "smooth_kmeans"]
+# Of link prediction.
+LINK_METRICS = ["auc", "ap"]
+LINK_SCORES = ["learned", "dot"]
+LINK_FLOORS = ["features_cosine", "smoothed_cosine"]
 COLUMNS = [
     *KEY,
     *METRICS,
     *(f"nmi_{name}" for name in ASSIGNMENTS),
     *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in FLOORS for m in METRICS[:3]),
+    *(f"{score}_{m}" for score in LINK_SCORES for m in LINK_METRICS),
+    *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in LINK_FLOORS for m in LINK_METRICS),
     *(
         "weight_auc",
         "weight_ap",
@@ -346,7 +352,9 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
         row[f"nmi_{name}"] = result.get("assignments", {}).get(name, {}).get("nmi")
     for prefix, section in (("", "floors"), ("prepared_", "floors_prepared")):
         for floor, metrics in result.get(section, {}).items():
-            row |= {f"{prefix}{floor}_{name}": metrics[name] for name in METRICS[:3]}
+            row |= {f"{prefix}{floor}_{name}": value for name, value in metrics.items()}
+    for score, metrics in result.get("links", {}).get("test", {}).items():
+        row |= {f"{score}_{name}": value for name, value in metrics.items()}
     return {name: row.get(name) for name in COLUMNS}
 
 

@@ -1,5 +1,6 @@
 """One's own graph: a file of any usual format, and files of features and labels beside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from user_dgl.data.text import TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
-__all__ = ["load_edge_list", "read_labels"]
+__all__ = ["load_edge_list", "read_labels", "read_pairs"]
 
 _END_NAMES = frozenset(
     end + suffix
@@ -146,6 +147,40 @@ def load_edge_list(
     )
 
 
+def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
+    """Pairs of nodes in a text file as `load_edge_list` reads edges; further columns do not count.
+
+    Parameters
+    ----------
+    path : Path
+    node_ids : sequence of str (N,)
+        The nodes there are.
+
+    Returns
+    -------
+    int64 (2, M)
+        Positions among ``node_ids``, in the order of the rows.
+
+    Raises
+    ------
+    InputError
+        File unreadable or malformed, an id of no node, a node with itself; with the line.
+    """
+    text, columns, _ = _open_ends(Path(path))
+    read = _read_ids(text, columns, {})
+    codes, names = index_ids(np.concatenate([read[c] for c in columns]))
+    place = positions(tidy_ids(node_ids), names)
+    u, v = pairs = codes.reshape(2, -1)
+    unknown = np.flatnonzero(place < 0)
+    if len(unknown):
+        row = int(np.argmax(np.isin(u, unknown) | np.isin(v, unknown)))
+        name = names[u[row] if place[u[row]] < 0 else v[row]]
+        raise text.error(row, f"node {name!s} is none of the {len(node_ids)} nodes of the run")
+    if (u == v).any():
+        raise text.error(int(np.argmax(u == v)), "a node with itself: expected two nodes a row")
+    return place[pairs]
+
+
 def _read_ends(path: Path, missing: str) -> _Edges:
     kind = ending(path)
     if kind == ".npy":
@@ -189,7 +224,8 @@ def _read_array(path: Path) -> _Edges:
     return _Edges(path, codes[: len(u)], codes[len(u) :], names, [])
 
 
-def _read_edges(path: Path) -> _Edges:
+def _open_ends(path: Path) -> tuple[TextFile, tuple[int, int], int | None]:
+    """A text of edges, with the columns of their ends and of their weight."""
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
     known = has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2)
@@ -200,6 +236,11 @@ def _read_edges(path: Path) -> _Edges:
     if any(len(row) != text.num_columns for row in text.sample):
         text.check_rows()  # the parser would fill a row that is too short
     u_column, v_column, weight_column = _find_columns(text)
+    return text, (u_column, v_column), weight_column
+
+
+def _read_edges(path: Path) -> _Edges:
+    text, (u_column, v_column), weight_column = _open_ends(path)
     used = (u_column, v_column, weight_column)
     dtypes = {} if weight_column is None else {weight_column: np.float64}
     columns = _read_ids(text, (u_column, v_column), dtypes)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from user_dgl.config import NoiseConfig
 from user_dgl.data import find_file
 from user_dgl.graph import Graph
@@ -12,7 +14,13 @@ from user_dgl.perturb.stored import stored_graph
 __all__ = ["Perturbed", "compare", "perturb", "random_flip", "stored_graph"]
 
 
-def perturb(graph: Graph, noise: NoiseConfig, seed: int, root: Path) -> Perturbed:
+def perturb(
+    graph: Graph,
+    noise: NoiseConfig,
+    seed: int,
+    root: Path,
+    held_out: np.ndarray | None = None,
+) -> Perturbed:
     """The graph with the noise of a config.
 
     Parameters
@@ -24,6 +32,9 @@ def perturb(graph: Graph, noise: NoiseConfig, seed: int, root: Path) -> Perturbe
         Seed of the flips where ``noise.seed`` is null.
     root : Path
         What a relative ``noise.file`` starts from.
+    held_out : int64 (M,), optional
+        Keys ``src * N + dst`` of pairs that noise neither adds nor removes; the graph has none of
+        them. A stored graph is taken without them.
 
     Raises
     ------
@@ -31,7 +42,9 @@ def perturb(graph: Graph, noise: NoiseConfig, seed: int, root: Path) -> Perturbe
         More flips than pairs; file missing or of another number of nodes.
     """
     if noise.kind == "random_flip":
-        return random_flip(graph, noise.rate, seed if noise.seed is None else noise.seed)
+        seed = seed if noise.seed is None else noise.seed
+        return random_flip(graph, noise.rate, seed, held_out)
     if noise.kind == "file":
-        return stored_graph(graph, find_file(Path(root), noise.file, "data.noise.file"))
+        file = find_file(Path(root), noise.file, "data.noise.file")
+        return stored_graph(graph, file, held_out)
     return compare(graph, graph)

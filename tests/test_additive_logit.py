@@ -1,0 +1,62 @@
+"""Log-odds as a sum of piecewise linear functions."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from user_dgl.additive_logit import AdditiveLogit
+
+
+def draw(log_odds, terms, seed=0):
+    return np.random.default_rng(seed).random(len(terms)) < expit(log_odds(terms))
+
+
+def bent(terms):
+    """A ridge in the first term, nothing in the second."""
+    return 2 - 8 * np.abs(terms[:, 0] - 0.5)
+
+
+@pytest.fixture(scope="module")
+def example():
+    terms = np.random.default_rng(1).random((20_000, 2))
+    return terms, draw(bent, terms)
+
+
+def test_finds_what_no_straight_line_is(example):
+    terms, is_yes = example
+    fresh = np.random.default_rng(2).random((4000, 2))
+    score = AdditiveLogit.fit(terms, is_yes)(fresh)
+    assert np.corrcoef(score, bent(fresh))[0, 1] > 0.97
+    truth = draw(bent, fresh, 3)
+    assert roc_auc_score(truth, score) > roc_auc_score(truth, bent(fresh)) - 0.01
+    line = LogisticRegression().fit(terms, is_yes).decision_function(fresh)
+    assert abs(np.corrcoef(line, bent(fresh))[0, 1]) < 0.2
+
+
+def test_log_odds_are_calibrated(example):
+    terms, is_yes = example
+    chance = expit(AdditiveLogit.fit(terms, is_yes)(terms))
+    for low in (0.1, 0.3, 0.5, 0.7):
+        here = (chance >= low) & (chance < low + 0.2)
+        assert is_yes[here].mean() == pytest.approx(chance[here].mean(), abs=0.05)
+
+
+def test_is_the_sum_of_its_functions(example):
+    logit = AdditiveLogit.fit(*example)
+    at = np.array([[logit.knots[0][1], logit.knots[1][3]], [-1e9, 1e9]])
+    ends = logit.values[0][0] + logit.values[1][-1]
+    expected = [logit.values[0][1] + logit.values[1][3], ends]
+    np.testing.assert_allclose(logit(at), np.add(logit.intercept, expected))
+
+
+def test_constant_and_two_valued_terms():
+    rng = np.random.default_rng(0)
+    terms = np.stack([np.zeros(400), rng.integers(0, 2, 400)], axis=1)
+    is_yes = rng.random(400) < 0.2 + 0.6 * terms[:, 1]
+    logit = AdditiveLogit.fit(terms, is_yes)
+    assert len(logit.knots[0]) == 1
+    assert np.isfinite(logit(terms)).all()
+    low, high = logit(np.array([[0.0, 0.0], [0.0, 1.0]]))
+    assert low < 0 < high

@@ -1,0 +1,215 @@
+"""The task ``link_prediction``: what a trained run says of pairs of nodes."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+import torch
+
+from user_dgl.config import Config
+from user_dgl.critic import row_dots
+from user_dgl.data.edge_list import read_pairs
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph, pair_keys
+from user_dgl.link_score import Examples, LinkScore, RunTerms, new_links
+from user_dgl.links import LabelledPairs
+from user_dgl.metrics import link_metrics
+from user_dgl.ops import resolve_engine
+from user_dgl.pair_terms import PairTerms
+from user_dgl.run_directory import RunDirectory
+from user_dgl.trainer import Fit
+
+
+@dataclass(frozen=True, eq=False)
+class LinkModel:
+    """Scores of pairs by a finished run.
+
+    Attributes
+    ----------
+    score : LinkScore
+    terms : RunTerms
+    embedding : float32 (N, d)
+    feat : scipy CSR (N, F) or None
+        What the terms were made of; None: the edges.
+    probs : float32 (N, K) or None
+        Y, if it is a term.
+    seconds : float
+        That learning took.
+    """
+
+    score: LinkScore
+    terms: RunTerms
+    embedding: np.ndarray
+    feat: sp.csr_matrix | None
+    probs: np.ndarray | None
+    seconds: float = 0.0
+
+    def scores(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
+        """``learned`` and ``dot`` as in `user_dgl.config.LinksConfig`, (M,) each."""
+        return {
+            "learned": self.score(self.terms, pairs),
+            "dot": row_dots(self.embedding, *pairs),
+        }
+
+    def report(self, held_out: Mapping[str, LabelledPairs], chosen: str) -> dict[str, Any]:
+        """``metrics`` of the chosen score on ``test``, and ``links`` with those of all."""
+        metrics = {
+            name: {
+                score: link_metrics(values, part.is_edge)
+                for score, values in self.scores(part.pairs).items()
+            }
+            for name, part in held_out.items()
+        }
+        counts = {f"num_{name}_edges": int(part.is_edge.sum()) for name, part in held_out.items()}
+        return {
+            "metrics": metrics["test"][chosen],
+            "links": {"score": chosen, **counts, **metrics},
+        }
+
+
+def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Examples:
+    """What the score is to be learned from.
+
+    Raises
+    ------
+    InputError
+        The graph is too small.
+    """
+    folds = config.structure.critic.folds
+    examples = Examples.draw(graph, folds, config.seed, held_out)
+    if examples is None:
+        raise InputError(
+            f"task=link_prediction: {graph.num_nodes} nodes and {graph.num_edges} training edges "
+            f"are too few to learn from in structure.critic.folds={folds} folds"
+        )
+    return examples
+
+
+def learn_links(
+    config: Config,
+    examples: Examples,
+    fit: Fit,
+    feat: sp.csr_matrix | None,
+    memberships: Callable[[torch.Tensor], np.ndarray] | None,
+) -> LinkModel:
+    """Learn the score of pairs from the edges that a model was trained on.
+
+    Parameters
+    ----------
+    config : Config
+    examples : Examples
+    fit : Fit
+    feat : scipy CSR (N, F) or None
+        As `PairTerms` takes them; without, there is no term of the clustering either, whose
+        encoder reads the features that were made of all edges.
+    memberships : callable or None
+        Y for other weights of A', see `user_dgl.trainer.Trainer.memberships`.
+    """
+    started = time.perf_counter()
+    if feat is None:
+        memberships = None
+    terms = _terms(config, fit.graph, fit.weight, fit.observed, feat, memberships)
+    score = LinkScore.fit(terms, examples)
+    # From here on Y is as it is: pairs that the graph lacks are no part of it.
+    probs = None if memberships is None else fit.probs
+    seconds = time.perf_counter() - started
+    return LinkModel(score, _with_probs(terms, probs), fit.embedding, feat, probs, seconds)
+
+
+def read_link_model(run: RunDirectory) -> LinkModel:
+    """The model that a run of this task has left behind.
+
+    Raises
+    ------
+    InputError
+        The run is of another task, or its files are damaged.
+    """
+    config = run.read_config()
+    if config.task != "link_prediction":
+        raise InputError(
+            f"{run.path}: a run of task {config.task}: train with task=link_prediction to score "
+            "pairs"
+        )
+    observed_graph, _, _ = run.read_input()
+    graph, weight = run.read_learned_pairs()
+    observed = observed_graph.positions(graph.keys) >= 0
+    score, feat, probs = run.read_link_model()
+    terms = _terms(config, graph, weight, observed, feat, None)
+    return LinkModel(score, _with_probs(terms, probs), run.read_embedding(), feat, probs)
+
+
+def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
+    """Scores of the pairs in a file.
+
+    Parameters
+    ----------
+    run_dir : Path
+    pairs_file : Path
+        See `user_dgl.data.edge_list.read_pairs`.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``target`` (the user's ids, in the order of the rows), ``score`` (log-odds) and
+        ``is_edge``: 1 for an edge that the run was trained on, which is scored without itself.
+
+    Raises
+    ------
+    InputError
+    """
+    run = RunDirectory(run_dir)
+    model = read_link_model(run)
+    ids = np.array(run.read_clusters()[0], dtype=object)
+    pairs = read_pairs(pairs_file, ids)
+    observed = model.terms.observed
+    place = observed.graph.positions(pair_keys(len(ids), *pairs))
+    is_edge = (place >= 0) & (observed.weight.numpy()[place] > 0)
+    score = model.score(model.terms, pairs)
+    columns = {"source": ids[pairs[0]], "target": ids[pairs[1]], "score": score}
+    return pd.DataFrame(columns | {"is_edge": is_edge.astype(int)})
+
+
+def predict_new_links(run_dir: Path, count: int) -> pd.DataFrame:
+    """The likeliest new links of every node.
+
+    Parameters
+    ----------
+    run_dir : Path
+    count : int
+        Links a node.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``target`` (the user's ids) and ``score`` (log-odds), by source in the order of
+        ``clusters.csv``, the likeliest first; see `user_dgl.link_score.new_links`.
+
+    Raises
+    ------
+    InputError
+    """
+    run = RunDirectory(run_dir)
+    model = read_link_model(run)
+    ids = np.array(run.read_clusters()[0], dtype=object)
+    graph, _, _ = run.read_input()
+    node, other, score = new_links(model.score, model.terms, graph, count)
+    return pd.DataFrame({"source": ids[node], "target": ids[other], "score": score})
+
+
+def _terms(config, graph, weight, observed, feat, memberships) -> RunTerms:
+    """Terms on A and on A', of the pairs (P,) of A', their weights and which are observed."""
+    ones = torch.from_numpy(observed.astype(np.float32))
+    engine = resolve_engine(config.structure.engine)
+    on_observed = PairTerms(graph, ones, feat, config.structure.critic, config.seed, engine)
+    return RunTerms(on_observed, on_observed.on(torch.from_numpy(weight), memberships))
+
+
+def _with_probs(terms: RunTerms, probs: np.ndarray | None) -> RunTerms:
+    """The terms with Y (N, K) whatever the weights, or without it."""
+    fixed = None if probs is None else lambda weight: probs
+    return RunTerms(terms.observed, terms.learned.on(terms.learned.weight, fixed))
