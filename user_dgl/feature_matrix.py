@@ -66,7 +66,9 @@ class FeatureMatrix:
         centred_norm = norm - 2 * (feat @ self._mean) + self._mean @ self._mean
 
         def tensor(values):
-            return torch.as_tensor(values).to(device=device, dtype=dtype)
+            # A copy, as memory of NumPy's starts anywhere, by which a product may round one way in
+            # this run and another in the next.
+            return torch.tensor(values, device=device, dtype=dtype)
 
         self.column_mean = tensor(self._mean)
         self.column_variance = tensor(variance)
@@ -99,7 +101,7 @@ class FeatureMatrix:
         # No larger than a few times the features as given: most of them are not 0.
         dense = self._feat.toarray().astype(np.float64, copy=False)
         dense -= self._mean
-        return torch.as_tensor(dense).to(device=self.device, dtype=self.dtype)
+        return torch.tensor(dense, device=self.device, dtype=self.dtype)  # see above
 
     @cached_property
     def _sparse(self) -> torch.Tensor:

@@ -4,7 +4,8 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,15 +211,10 @@ class RunDirectory:
 
     def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
         """What `write_input` wrote."""
-        file = self._existing(self.input_file)
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                num_nodes = int(arrays["num_nodes"])
-                keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
-                graph = Graph.from_keys(num_nodes, keys)
-                return graph, arrays["added"], arrays.get("labels")
-        except _DAMAGED as error:
-            raise InputError(f"{file}: not a readable npz file ({error})") from None
+        with self._npz(self.input_file) as arrays:
+            num_nodes = int(arrays["num_nodes"])
+            keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
+            return Graph.from_keys(num_nodes, keys), arrays["added"], arrays.get("labels")
 
     def write_clusters(self, node_ids, clusters: np.ndarray) -> None:
         """``clusters.csv``: node, cluster."""
@@ -356,6 +352,16 @@ class RunDirectory:
 
     def _write(self, name: str, write) -> None:
         write_atomically(self.path / name, write)
+
+    @contextmanager
+    def _npz(self, name: str) -> Iterator[Any]:
+        """The arrays of a file; damage may show only when one of them is read."""
+        file = self._existing(name)
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                yield arrays
+        except _DAMAGED as error:
+            raise InputError(f"{file}: not a readable npz file ({error})") from None
 
     def _existing(self, name: str) -> Path:
         file = self.path / name
