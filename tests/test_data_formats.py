@@ -185,6 +185,8 @@ def test_files_beside_it_take_the_place_of_what_a_file_carries(name, tmp_path):
     given = load_edge_list(path, write(tmp_path / "f.csv", rows), labels)
     assert given.feat.toarray().ravel().tolist() == [i + 0.5 for i in range(N)]
     assert given.labels.tolist() == [0, 1] + [-1] * (N - 2)
+    assert "its features give way to those of f.csv" in notes(given)
+    assert "its labels give way to those of l" in notes(given)
     with pytest.raises(InputError, match=r"f\.npy"):
         load_edge_list(path, write(tmp_path / "f.npy", FEATURES[:-1]))
 

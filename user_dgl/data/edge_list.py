@@ -133,6 +133,12 @@ def load_edge_list(
     if labels is not None:
         rows = read_label_rows(labels)
     names, place, notes = _nodes(ends, feats, rows)
+    for carried, given, what in (
+        (ends.features, features, "features"),
+        (ends.labels, labels, "labels"),
+    ):
+        if carried is not None and given is not None:
+            notes.append(f"{edges.name}: its {what} give way to those of {Path(given).name}")
 
     graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
     if str(cleaning):
