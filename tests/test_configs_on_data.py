@@ -65,6 +65,26 @@ def test_best_known_recipes(train, config, noise, least):
         assert abs(result["noise"]["estimated_share"] - result["noise"]["true_share"]) < 0.1
 
 
+@pytest.mark.parametrize(
+    ("config", "noise", "least"),
+    [("link/citeseer", (), 98), ("link/citeseer", FLIPS, 97), ("link/wiki", FLIPS, 97)],
+)
+def test_links(train, config, noise, least):
+    """Single seeds too: means of ten are in tools/results."""
+    result = train(config, *noise, "eval.floors=true")
+    floors = [*result["floors"].values(), *result["floors_prepared"].values()]
+    for metric in ("auc", "ap"):
+        assert result["metrics"][metric] > max(least, *(floor[metric] for floor in floors))
+    if noise:
+        assert result["noise"]["weight_auc"] > 96
+
+
+def test_graph_autoencoder_learns_links(train):
+    result = train("link/gae", "train.epochs=60")
+    assert result["metrics"]["auc"] > 80
+    assert result["links"]["score"] == "dot"
+
+
 def test_engines_agree_on_cora(train):
     totals = [
         train("paper/cora", "train.epochs=1", f"structure.engine={engine}")["loss"]["total"]

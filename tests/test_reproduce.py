@@ -508,8 +508,12 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))
     for cell in (plan.large()[0], full, parts):
         run_cells([cell], tmp_path)
+    gae, *_ = plan.link()
+    scored = _result(links={"test": {"dot": {"auc": 91.0, "ap": 92.0}}})
+    row = cells_module.result_row(gae, scored, survey([gae], tmp_path).digests[gae.key])
+    cells_module.add_rows(tmp_path, [row])
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
-    tables |= {"large": plan.large, "parts": plan.parts}
+    tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")
@@ -520,6 +524,8 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     assert text.endswith("end\n")
     assert "| 50.0 ± 0.0 |" in text
     assert "| `large/dblp.yaml` | 17,716 | 52,867 | 50.0 [1] | 50.0 [1] | 50.0 [1] | 2 |" in text
+    assert "| **Citeseer**, the paper's USER | 95.4 / 95.8 | 95.6 / 96.0 |" in text
+    assert "| `configs/link/gae.yaml` | 91.0 [1] / 92.0 [1] |  |" in text
     assert "| `large/pubmed_gcn.yaml` | 50.0 [1] | 50.0 [1] | +0.0 [1] |" in text
     readme.fill(file, tmp_path, tables)
     assert file.read_text() == text

@@ -7,7 +7,7 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import Cell, current_rows, write_text
-from reproduction.plan import LARGE, METHODS, PARTS_METHODS, config_name
+from reproduction.plan import LARGE, LINK, METHODS, PARTS_METHODS, config_name
 from reproduction.summary import markdown, mean_std, paired
 from reproduction.tables import NAMES
 
@@ -130,10 +130,51 @@ def _parts(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["NMI", *PARTS_METHODS, "difference, same seeds"], body)
 
 
+def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    """AUC / AP, without standard deviations: those are in the page."""
+    body = []
+    for dataset in LINK:
+        of_set = rows[rows["dataset"] == dataset]
+        planned = _planned(cells, dataset, "USER-DGL")
+        printed = [
+            paper.printed(f"link-{metric}", dataset).set_index(["method", "rate"])["mean"]
+            for metric in ("auc", "ap")
+        ]
+        user = (
+            " / ".join(f"{figures['USER', rate]:.1f}" for figures in printed) for rate in planned
+        )
+        body.append([f"**{NAMES[dataset]}**, the paper's USER", *user])
+        for method, score, name in (
+            ("USER-DGL", "prepared_smoothed_cosine", "cosine of smoothed features"),
+            ("GAE", "dot", "`configs/link/gae.yaml`"),
+            ("USER-DGL", "dot", f"`configs/link/{dataset}.yaml`, `links.score=dot`"),
+            ("USER-DGL", "learned", f"`configs/link/{dataset}.yaml`"),
+        ):
+            chosen = of_set[of_set["method"] == method]
+            if not chosen.empty:
+                entries = zip(
+                    *(_means(chosen, f"{score}_{m}", planned) for m in ("auc", "ap")), strict=True
+                )
+                body.append([name, *(" / ".join(filter(None, entry)) for entry in entries)])
+    rates = sorted({cell.rate for cell in cells})
+    return markdown(["AUC / AP", *(f"{rate} %" for rate in rates)], body)
+
+
+def _means(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
+    """Mean at each rate, with the number of seeds where some are missing."""
+    return [
+        f"{values.mean():.1f}" + (f" [{len(values)}]" if len(values) < n else "")
+        if len(values := rows.loc[rows["rate"] == rate, column].dropna())
+        else ""
+        for rate, n in planned.items()
+    ]
+
+
 _SHORT = {
     "random-noise": _random_noise,
     "meta-attack": _meta_attack,
     "unseen": _unseen,
     "large": _large,
     "parts": _parts,
+    "link": _link,
 }
