@@ -226,6 +226,19 @@ def test_evaluate_repeats_the_scores(run_dir, capsys):
         assert report[key] == result[key], key
 
 
+def test_training_in_float64(run_dir, tmp_path, capsys):
+    again = tmp_path / "run"
+    config = str(run_dir / "config.yaml")
+    assert main(["train", config, "train.precision=float64", f"output_dir={again}"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(again)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    result = json.loads((again / "result.json").read_text())
+    assert report["links"] == result["links"]
+    first = json.loads((run_dir / "result.json").read_text())
+    assert result["metrics"] == pytest.approx(first["metrics"], abs=0.5)
+
+
 def test_a_run_of_dot_products(run_dir, tmp_path):
     again = tmp_path / "run"
     command = ["train", str(run_dir / "config.yaml"), "links.score=dot", f"output_dir={again}"]

@@ -117,8 +117,9 @@ def learn_links(
     score = LinkScore.fit(terms, examples)
     # From here on Y is as it is: pairs that the graph lacks are no part of it.
     probs = None if memberships is None else fit.probs
+    embedding = fit.embedding.astype(np.float32, copy=False)
     seconds = time.perf_counter() - started
-    return LinkModel(score, _with_probs(terms, probs), fit.embedding, feat, probs, seconds)
+    return LinkModel(score, _with_probs(terms, probs), embedding, feat, probs, seconds)
 
 
 def read_link_model(run: RunDirectory) -> LinkModel:
@@ -206,7 +207,9 @@ def _terms(config, graph, weight, observed, feat, memberships) -> RunTerms:
     ones = torch.from_numpy(observed.astype(np.float32))
     engine = resolve_engine(config.structure.engine)
     on_observed = PairTerms(graph, ones, feat, config.structure.critic, config.seed, engine)
-    return RunTerms(on_observed, on_observed.on(torch.from_numpy(weight), memberships))
+    # As in the file of a run, whatever the training was in.
+    weight = torch.from_numpy(weight.astype(np.float32, copy=False))
+    return RunTerms(on_observed, on_observed.on(weight, memberships))
 
 
 def _with_probs(terms: RunTerms, probs: np.ndarray | None) -> RunTerms:
