@@ -131,6 +131,7 @@ class Trainer(EpochLoop):
             feat, dtype=getattr(torch, config.train.precision), device=self.device
         )
         self.preparation = prepare(graph, feat, config, log)
+        self.config = config = self.preparation.config
         self.prior, self.view = self.preparation.prior, self.preparation.view
         self.loss = USERLoss(
             config.loss,
