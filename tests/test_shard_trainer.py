@@ -79,7 +79,8 @@ def _uneven(graph, num_parts, seed):
 def _inputs(data, settings):
     graph, feat = data
     noisy = Perturbed(graph, torch.zeros(graph.num_edges, dtype=torch.bool), 0, 0)
-    return Inputs(load_config(None, list(settings)), None, noisy, feat, feat, feat.shape[1], [])
+    config = load_config(None, list(settings))
+    return Inputs(config, config, None, noisy, feat, feat, feat.shape[1], [])
 
 
 def _single(data, settings):

@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from user_dgl.errors import InputError
 from user_dgl.settings import Section, build, key, place, section, to_plain
@@ -199,6 +199,19 @@ class SmoothConfig(Section):
 
 
 @dataclass(frozen=True)
+class AutoClustersConfig(Section):
+    """``model.auto_clusters``: the numbers that ``num_clusters: auto`` chooses from."""
+
+    low: int = key(2, "least number of clusters", low=2)
+    high: int = key(20, "largest number of clusters", low=2, high=63)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.low > self.high:
+            raise InputError(f"low: expected at most high={self.high}, got {self.low}")
+
+
+@dataclass(frozen=True)
 class ModelConfig(Section):
     """``model``: the encoder that USER supports, and the assignment head."""
 
@@ -209,7 +222,12 @@ class ModelConfig(Section):
         "layer linear, no BatchNorm); smooth: features smoothed over A', with head: centroid",
         choices=("gcn", "gae", "smooth"),
     )
-    num_clusters: int | None = key(None, "clusters to find (required)", low=2)
+    num_clusters: int | Literal["auto"] | None = key(
+        None, "clusters to find (required); auto: as many as the data suggest", low=2
+    )
+    auto_clusters: AutoClustersConfig = section(
+        AutoClustersConfig, "the numbers that num_clusters: auto chooses from"
+    )
     hidden_feats: tuple[int, ...] = key((256,), "width of each encoder layer")
     head: str = key(
         "graph_conv",
@@ -243,6 +261,11 @@ class ModelConfig(Section):
         for name in ("dropout", "logit_dropout"):
             if getattr(self, name) >= 1:
                 raise InputError(f"{name}: expected below 1, got {getattr(self, name)}")
+
+    @property
+    def most_clusters(self) -> int | None:
+        """How many clusters there may be: ``num_clusters``, or the most that auto may choose."""
+        return self.auto_clusters.high if self.num_clusters == "auto" else self.num_clusters
 
 
 @dataclass(frozen=True)
@@ -588,7 +611,12 @@ class Config(Section):
             (self.train.plateau_factor == 1, "train.plateau_factor", "train.plateau_patience"),
             (self.train.mode != "partition", "train.mode", "train.partition"),
             (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
-            (self.model.encoder != "smooth", "model.encoder", "model.smooth"),
+            (self.model.num_clusters != "auto", "model.num_clusters", "model.auto_clusters"),
+            (
+                self.model.encoder != "smooth" and self.model.num_clusters != "auto",
+                "model.encoder",
+                "model.smooth",
+            ),
             (self.model.encoder == "smooth", "model.encoder", "model.hidden_feats"),
             (self.model.head != "centroid", "model.head", "model.temperature"),
             (

@@ -271,7 +271,8 @@ def _read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
     inputs = read_inputs(config, log)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
-    return inputs, prepare(graph, feat, inputs.config, log)
+    preparation = prepare(graph, feat, inputs.config, log)
+    return replace(inputs, config=preparation.config), preparation
 
 
 def write_partition(
@@ -326,6 +327,7 @@ def _to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
         "node_ids": None if data.node_ids is None else list(data.node_ids),
         "notes": [list(data.notes), list(noisy.notes)],
         "num_features": inputs.num_features,
+        "num_clusters": inputs.config.model.num_clusters,
         "warnings": inputs.warnings,
         "has_features": data.feat is not None,
         "choices": [choices.sections, choices.stages, choices.estimated_share],
@@ -344,10 +346,12 @@ def _from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]
         data_notes,
     )
     perturbed = Perturbed(noisy, whole["added"], *whole["counts"], noise_notes)
+    asked = config
     if not whole["has_features"]:
         config = without_judging(config)
-    inputs = Inputs(config, data, perturbed, None, None, whole["num_features"], whole["warnings"])
-    return inputs, Choices(*whole["choices"])
+    config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
+    known = whole["num_features"], whole["warnings"]
+    return Inputs(asked, config, data, perturbed, None, None, *known), Choices(*whole["choices"])
 
 
 def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[Holding]:

@@ -40,8 +40,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    num_clusters : int, optional
-        Clusters to find; None: ``model.num_clusters`` of the settings.
+    num_clusters : int or "auto", optional
+        Clusters to find; ``"auto"``: as many as the data suggest, see `user_dgl.num_clusters`;
+        None: ``model.num_clusters`` of the settings, ``"auto"`` where they have none.
     config : path or Config, optional
         Settings; None: those of ``configs/default.yaml``. What they say of data, files, processes
         and evaluation has no effect.
@@ -63,6 +64,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
     adjacency_ : scipy CSR (N, N)
         The learned graph A', symmetric: a weight, 0 or more, for each observed edge and each
         candidate pair. With the default settings an edge has at most 1, for no doubt.
+    num_clusters_ : int
+        K: as asked for, or as chosen.
+    num_clusters_curve_ : dict of int to float, or None
+        What it was chosen by: the score of each number.
     loss_ : dict of str to float
         Weighted terms of the loss and their ``total``.
     n_features_in_ : int
@@ -147,6 +152,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
             warnings.warn(line, stacklevel=2)
         self.labels_, self.probs_, self.embedding_ = fit.clusters, fit.probs, fit.embedding
         self.adjacency_ = fit.graph.to_scipy(torch.from_numpy(fit.weight))
+        self.num_clusters_ = trainer.config.model.num_clusters
+        self.num_clusters_curve_ = trainer.preparation.num_clusters_curve
         self.loss_ = fit.loss
         self.n_features_in_ = 0 if feat is None else feat.shape[1]
         self._preparation, self._extension = preparation, Extension(trainer, fit, prepared)
@@ -252,6 +259,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
         elif self.random_state is not None:
             lines.append(_line("seed", check_random_state(self.random_state).randint(2**31 - 1)))
         config = load_config(default_config() if self.config is None else self.config, lines)
+        if config.model.num_clusters is None:
+            model = dataclasses.replace(config.model, num_clusters="auto")
+            config = dataclasses.replace(config, model=model)
         default = Config()
         set_aside = {name: getattr(default, name) for name in _UNUSED}
         unused = [name for name, value in set_aside.items() if getattr(config, name) != value]

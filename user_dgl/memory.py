@@ -153,14 +153,14 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
     if num_pairs > num_edges:  # the observed graph stays beside the one with candidates
         pairs += num_edges * _PAIR
     if model.encoder == "smooth":
-        width = 8.0 * min(4 * model.num_clusters, 64)
+        width = 8.0 * min(4 * model.most_clusters, 64)
     else:
         first, *rest = model.hidden_feats
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
         if model.dropout:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
-    width += train.restarts * assignment * model.num_clusters
+    width += train.restarts * assignment * model.most_clusters
     rows = num_nodes + _HALO_SHARE * halo
     return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
 
@@ -185,7 +185,7 @@ def _floor_bytes(config, feat) -> float:
     if not config.eval.floors or config.task == "link_prediction":
         return 0.0
     num_nodes, num_features = feat.shape
-    columns = smoothed_columns(num_nodes, num_features, config.model.num_clusters)
+    columns = smoothed_columns(num_nodes, num_features, config.model.most_clusters)
     return _FLOORS * _BYTES_PER_FLOAT * num_nodes * columns
 
 
@@ -229,10 +229,10 @@ def _partition_bytes(config, num_edges, feat) -> float:
     near = num_nodes / batches + num_nodes * -math.expm1(-ends / max(num_nodes, 1))
     kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PARAMETER
     kept = num_pairs * kept_pair + num_nodes * _BYTES_PER_FLOAT * (
-        model.num_clusters + sum(model.hidden_feats)
+        model.most_clusters + sum(model.hidden_feats)
     )
     first, *rest = model.hidden_feats
-    width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * model.num_clusters
+    width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * model.most_clusters
     values = feat.nnz * near / max(num_nodes, 1)
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
     step += near * _BYTES_PER_FLOAT * width

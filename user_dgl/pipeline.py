@@ -63,8 +63,10 @@ class Inputs:
 
     Attributes
     ----------
+    asked : Config
+        The settings as given.
     config : Config
-        As the data allow.
+        As the data allow, and with the number of clusters once that is known.
     data : AttributedGraph
     noisy : Perturbed
     raw_feat, feat : scipy CSR (N, F) or None
@@ -76,6 +78,7 @@ class Inputs:
         For link prediction: ``data`` and ``noisy`` lack what it holds out.
     """
 
+    asked: Config
     config: Config
     data: AttributedGraph
     noisy: Perturbed
@@ -87,9 +90,9 @@ class Inputs:
 
     def resolved(self, output_dir: Path) -> Config:
         """The settings that repeat the run from anywhere."""
-        root = str(data_root(self.config.data).resolve())
-        data = dataclasses.replace(self.config.data, root=root)
-        return dataclasses.replace(self.config, output_dir=str(output_dir), data=data)
+        root = str(data_root(self.asked.data).resolve())
+        data = dataclasses.replace(self.asked.data, root=root)
+        return dataclasses.replace(self.asked, output_dir=str(output_dir), data=data)
 
     def summary(self, engine: str, output_dir: Path) -> str:
         """One line on what is trained."""
@@ -106,7 +109,8 @@ class Choices:
     Attributes
     ----------
     sections : dict
-        Sections of their own: ``critic``, ``view``, ``partition``, ``ranks``.
+        Sections of their own: ``critic``, ``num_clusters_curve``, ``view``, ``partition``,
+        ``ranks``.
     stages : list of dict
     estimated_share : float or None
         Of noise, by the critic.
@@ -126,6 +130,8 @@ class Choices:
         if criticism is not None:
             scores = _by_text(criticism.power_scores)
             sections["critic"] = {"power": criticism.power, "held_out_scores": scores}
+        if preparation.num_clusters_curve is not None:
+            sections["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
         if view is not None:
             scores = _by_text(view.scores)
             sections["view"] = {"self_share": view.self_share, "held_out_scores": scores}
@@ -142,12 +148,13 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     """
     data, noisy, split = load_noisy_data(config, log)
     warnings = config.inert_settings()
+    asked = config
     config, raw_feat, more = with_features(config, noisy.graph, data.feat)
     warnings += more
     for warning in warnings:
         log(f"Warning: {warning}")
     feat = prepare_features(raw_feat, config.features)
-    return Inputs(config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
+    return Inputs(asked, config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
 
 
 def with_features(
@@ -242,6 +249,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
 
     resolved = inputs.resolved(output_dir)
     run, checkpoint = RunDirectory.open_for_training(output_dir, resolved, of_one)
+    inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
     trainer.record, trainer.save = run.record, run.save_checkpoint
     with stop_signal() as trainer.stop:

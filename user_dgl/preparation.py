@@ -1,9 +1,12 @@
-"""What precedes training and sees the whole graph: critic, view, candidates, first weights."""
+"""What precedes training and sees the whole graph.
+
+Critic, number of clusters, view, candidates, first weights.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candi
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.num_clusters import num_clusters_curve
 from user_dgl.ops import resolve_engine
 from user_dgl.priors import Prior, prior_of
 from user_dgl.smoothing import SmoothedView, smoothed_view
@@ -29,6 +33,10 @@ class Preparation:
 
     Attributes
     ----------
+    config : Config
+        With the number of clusters, where that was to be chosen.
+    num_clusters_curve : dict of int to float, or None
+        What it was chosen by, see `user_dgl.num_clusters`.
     prior : Prior
     view : SmoothedView or None
         With encoder ``smooth``.
@@ -38,6 +46,8 @@ class Preparation:
         Name and seconds of each stage, as ``result.json`` has them.
     """
 
+    config: Config
+    num_clusters_curve: dict[int, float] | None
     prior: Prior
     view: SmoothedView | None
     static_candidates: list[Pairs]
@@ -64,7 +74,7 @@ def prepare(
     held_out : int64 (H,), optional
         Keys of pairs that nothing is learned from.
     """
-    structure, model, stages = config.structure, config.model, []
+    structure, model, stages, curve = config.structure, config.model, [], None
     engine = resolve_engine(structure.engine)
     with threads_for(graph, feat, config):
         started = time.perf_counter()
@@ -76,6 +86,16 @@ def prepare(
                 f"Critic: {100 * criticism.noise_share:.1f} % of the edges look like random "
                 f"pairs; weights to the power {criticism.power:g}"
             )
+        if model.num_clusters == "auto":
+            started = time.perf_counter()
+            curve = num_clusters_curve(
+                graph, prior.weight, feat, model, config.seed, engine, held_out
+            )
+            stages.append(_stage("num_clusters", started))
+            best, *others = sorted(curve, key=curve.get, reverse=True)
+            log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
+            model = replace(model, num_clusters=best)
+            config = replace(config, model=model)
         view = None
         if model.encoder == "smooth":
             started = time.perf_counter()
@@ -88,7 +108,7 @@ def prepare(
     static = []
     if structure.learnable and structure.candidates.feature_knn:
         static = [feature_knn(feat, structure.candidates.feature_knn)]
-    return Preparation(prior, view, static, stages)
+    return Preparation(config, curve, prior, view, static, stages)
 
 
 def _stage(name: str, started: float) -> dict[str, Any]:
@@ -148,9 +168,14 @@ def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> Non
     ------
     InputError
     """
-    clusters = config.model.num_clusters
+    clusters = config.model.most_clusters
     if clusters is None:
-        raise InputError("model.num_clusters is not set: say how many clusters to find")
+        raise InputError("model.num_clusters is not set: say how many clusters to find, or auto")
+    if config.model.num_clusters == "auto" and clusters >= graph.num_nodes:
+        raise InputError(
+            f"model.auto_clusters.high={clusters}: expected less than the {graph.num_nodes} nodes "
+            "given"
+        )
     if clusters > graph.num_nodes:
         raise InputError(f"{clusters} clusters asked for, {graph.num_nodes} nodes given")
     if feat is None:

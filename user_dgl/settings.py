@@ -10,7 +10,6 @@ import difflib
 import math
 import numbers
 import re
-import types
 import typing
 from dataclasses import field
 from typing import Any
@@ -84,17 +83,13 @@ def _values(hint, metadata) -> str:
     """What a key takes, in words."""
     if metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in metadata["choices"])
-    null = type(None) in typing.get_args(hint)
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        kinds = [
-            _KINDS[kind] if kind in _KINDS else f"`{typing.get_args(kind)[0]}`"
-            for kind in typing.get_args(hint)
-            if kind is not type(None)
-        ]
-    elif typing.get_origin(hint) is tuple:
-        kinds = [f"list of {_KINDS[typing.get_args(hint)[0]]}s"]
+    args = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        kinds, null = [f"list of {_KINDS[args[0]]}s"], False
     else:
-        kinds = [_KINDS[hint]]
+        null = type(None) in args
+        kinds = [_KINDS[kind] for kind in args or (hint,) if kind in _KINDS]
+        kinds += [f"`{word}`" for kind in args for word in typing.get_args(kind)]
     bounds = (("low", "at least"), ("above", "above"), ("high", "at most"))
     kinds += [f"{word} {metadata[name]}" for name, word in bounds if metadata[name] is not None]
     return ", ".join(kinds) + ", null" * null
@@ -187,13 +182,21 @@ def _all_names(cls, prefix=""):
 
 
 def _checked(value, hint, metadata, name):
-    """``value`` as the type of ``hint``; raises `InputError` with what was expected."""
-    optional = isinstance(hint, types.UnionType) and type(None) in typing.get_args(hint)
-    if optional:
-        if value is None:
-            return None
-        hint = next(a for a in typing.get_args(hint) if a is not type(None))
-    value = _typed(value, hint, name, optional)
+    """``value`` as the type of ``hint``; raises `InputError` with what was expected.
+
+    A hint is a type, or a type or None, or either of them or certain words: ``Literal["auto"]``.
+    """
+    args = typing.get_args(hint)
+    optional = type(None) in args
+    if optional and value is None:
+        return None
+    literal = next((a for a in args if typing.get_origin(a) is typing.Literal), None)
+    words = typing.get_args(literal)
+    if isinstance(value, str) and value in words:
+        return value
+    if optional or words:
+        hint = next(a for a in args if a not in (literal, type(None)))
+    value = _typed(value, hint, name, optional, words)
     choices = metadata.get("choices")
     if choices and value not in choices:
         close = difflib.get_close_matches(str(value), choices, n=1)
@@ -209,8 +212,8 @@ def _checked(value, hint, metadata, name):
     return value
 
 
-def _typed(value, hint, name, optional=False):
-    null = " or null" if optional else ""
+def _typed(value, hint, name, optional=False, words=()):
+    null = "".join(f", {word}" for word in words) + (" or null" if optional else "")
     # Real, so that NumPy's numbers count too.
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if isinstance(value, str) and value in ("None", "none") and optional and hint is not str:

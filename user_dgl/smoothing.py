@@ -8,6 +8,7 @@ foretell those edges best.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -87,6 +88,44 @@ def smoothed_view(
     held_out : int64 (H,), optional
         Keys of pairs that the share is not chosen by.
     """
+    smoothed = smoothed_points(graph, weight, feat, config, num_clusters, seed, engine, held_out)
+    clusters = kmeans(smoothed.embedding, num_clusters, seed)
+    members = sp.csr_matrix(
+        (np.ones(len(clusters), np.float32), (clusters, np.arange(len(clusters)))),
+        shape=(num_clusters, len(clusters)),
+    )
+    centroids = torch.from_numpy(normalize(members @ smoothed.embedding))
+    return SmoothedView(
+        smoothed.points,
+        smoothed.self_share,
+        smoothed.scores,
+        clusters,
+        centroids,
+        smoothed.projection,
+    )
+
+
+class SmoothedPoints(NamedTuple):
+    """What a view is made of before k-means: see `SmoothedView`, and its embeddings (N, d)."""
+
+    points: torch.Tensor
+    self_share: float
+    scores: dict[float, float]
+    projection: torch.Tensor
+    embedding: np.ndarray
+
+
+def smoothed_points(
+    graph: Graph,
+    weight: torch.Tensor,
+    feat: sp.csr_matrix,
+    config: SmoothConfig,
+    num_clusters: int,
+    seed: int,
+    engine: str,
+    held_out: np.ndarray | None = None,
+) -> SmoothedPoints:
+    """All of `smoothed_view` but the clusters; arguments as there."""
     rows, width = normalize(feat), min(4 * num_clusters, 64)
     propagation = Propagation.of(graph, weight, engine)
     reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
@@ -99,13 +138,7 @@ def smoothed_view(
     axes = torch.from_numpy(right_singular_vectors(normalize(smoothed, copy=False), width, seed))
     points = reduced @ axes
     embedding = normalize(smooth(propagation, points, config.hops, share).numpy(), copy=False)
-    clusters = kmeans(embedding, num_clusters, seed)
-    members = sp.csr_matrix(
-        (np.ones(len(clusters), np.float32), (clusters, np.arange(len(clusters)))),
-        shape=(num_clusters, len(clusters)),
-    )
-    centroids = torch.from_numpy(normalize(members @ embedding))
-    return SmoothedView(points, share, scores, clusters, centroids, components @ axes)
+    return SmoothedPoints(points, share, scores, components @ axes, embedding)
 
 
 def held_out_scores(

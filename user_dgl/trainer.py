@@ -139,6 +139,7 @@ class Trainer(EpochLoop):
         )
         self._held_out = held_out
         self.preparation = prepare(graph, feat, config, log, held_out)
+        self.config = config = self.preparation.config
         self.prior, self.view = self.preparation.prior, self.preparation.view
         self.loss = USERLoss(
             config.loss,
