@@ -11,6 +11,8 @@ An eigengap (von Luxburg, 2007), measured by the slope and not by a difference, 
 be large for the first few. No label, no k-means and no training: one decomposition of H.
 """
 
+import math
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -34,7 +36,9 @@ def num_clusters_curve(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> dict[int, float]:
-    """Slope of the spectrum at each number of clusters; the highest is where to cut.
+    r"""Slope of the spectrum at each number of clusters; the highest is where to cut.
+
+    At most :math:`\sqrt N` clusters are thought of.
 
     Parameters
     ----------
@@ -55,7 +59,10 @@ def num_clusters_curve(
     InputError
         Fewer columns of features than it takes to tell ``low`` clusters from more.
     """
-    low, high = config.auto_clusters.low, config.auto_clusters.high
+    low = config.auto_clusters.low
+    # The spectrum of few points ends steeply, whatever they are: with more clusters than they have
+    # points on average, that would be the answer.
+    high = max(low, min(config.auto_clusters.high, math.isqrt(graph.num_nodes)))
     smoothed = smoothed_points(graph, weight, feat, config.smooth, high, seed, engine, held_out)
     curve = spectral_slopes(smoothed.embedding, low, high)
     if not curve:
