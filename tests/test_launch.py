@@ -105,8 +105,10 @@ def _assert_goes_on_to(run_dir, whole):
     done = _run(2, run_dir, *LONGER, "train.resume=true")
     assert done.returncode == 0, done.stderr
     found, expected = _outcome(run_dir), _outcome(whole)
-    assert found[:2] == expected[:2]
-    assert np.array_equal(found[2], expected[2])
+    # To rounding: from run to run of several processes the last digit of a sum may differ.
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10)
+    assert found[1] == expected[1]
+    np.testing.assert_allclose(found[2], expected[2], rtol=1e-5, atol=1e-6)
 
 
 def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):

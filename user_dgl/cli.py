@@ -52,9 +52,9 @@ def main(argv: list[str] | None = None) -> int:
     if rest:
         arguments.overrides += rest
     status = _status(arguments)
-    if status and "RANK" in os.environ:
-        # One of several processes: the threads of a group that has lost a member would abort
-        # Python's own exit and with it the status.
+    if "RANK" in os.environ:
+        # One of several processes, all of whose files are written: threads of the group that are
+        # still at work, or have lost a member, would abort Python's own exit and with it the status.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
