@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     status = _status(arguments)
     if "RANK" in os.environ:
         # One of several processes, all of whose files are written: threads of the group that are
-        # still at work, or have lost a member, would abort Python's own exit and with it the status.
+        # still at work, or have lost a member, would abort Python's exit and with it the status.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
