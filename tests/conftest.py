@@ -19,13 +19,13 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    """The folder of data sets that USER_DGL_DATA names; skips where there is none."""
+    """The folder of data sets that USER_DGL_DATA names, absolute; skips where there is none."""
     name = os.environ.get("USER_DGL_DATA")
     if not name:
         pytest.skip("USER_DGL_DATA is not set: it names the folder of data sets")
     if not Path(name).is_dir():
         pytest.skip(f"USER_DGL_DATA={name} is no folder")
-    return Path(name)
+    return Path(name).resolve()  # subprocesses start in other folders
 
 
 @pytest.fixture(scope="session")
