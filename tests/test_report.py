@@ -233,6 +233,17 @@ def test_a_run_below_a_floor_says_so(tmp_path):
     assert (run.path / "result.json").read_text().rstrip() in page.text
 
 
+def test_choice_of_the_number_of_clusters(tmp_path):
+    curve = {"num_clusters_curve": {"2": 0.5, "3": 4.0, "4": 1.0}}
+    run = write_run(tmp_path / "run", ring(6), np.ones(6), [0, 0, 1, 1, 2, 2], **curve)
+    page = _report(run.path)
+    assert run.picture_path("num_clusters").is_file()
+    assert "Of 2 to 4 clusters 3 were taken" in page.text
+    assert "next comes 4." in page.text
+    axes = figures.draw_choice({2: 0.5, 3: 4.0, 4: 1.0}, "slope").axes[0]
+    assert axes.lines[1].get_xydata().tolist() == [[3, 4.0]]
+
+
 def test_link_prediction(tmp_path):
     metrics = {"auc": 90.0, "ap": 80.0}
     run = write_run(tmp_path / "run", ring(8), np.ones(8), [0] * 4 + [1] * 4, metrics=metrics,

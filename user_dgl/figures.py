@@ -247,6 +247,19 @@ def draw_sizes(names: np.ndarray, sizes: np.ndarray):
     return figure
 
 
+def draw_choice(curve: dict[int, float], label: str):
+    """A score at whole numbers, with a mark at the highest."""
+    figure, axes = _figure(2.4)
+    axes.plot(list(curve), list(curve.values()), "o-", color=_COLORS[0], markersize=4)
+    best = max(curve, key=curve.get)
+    axes.plot(best, curve[best], "o", color=_COLORS[1], markersize=9, fillstyle="none")
+    axes.xaxis.set_major_locator(_ticks(8, integer=True))
+    axes.set_xlabel("clusters")
+    axes.set_ylabel(label)
+    axes.grid(axis="y", alpha=0.3)
+    return figure
+
+
 def _figure(height: float, rows: int = 1, **options):
     from matplotlib.figure import Figure
 

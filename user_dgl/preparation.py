@@ -170,7 +170,9 @@ def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> Non
     """
     clusters = config.model.most_clusters
     if clusters is None:
-        raise InputError("model.num_clusters is not set: say how many clusters to find, or auto")
+        raise InputError(
+            "model.num_clusters is not set: say how many clusters to find, or auto (--clusters K)"
+        )
     if config.model.num_clusters == "auto" and clusters >= graph.num_nodes:
         raise InputError(
             f"model.auto_clusters.high={clusters}: expected less than the {graph.num_nodes} nodes "

@@ -20,6 +20,7 @@ import user_dgl
 from user_dgl.checkpoint import write_atomically
 from user_dgl.errors import InputError
 from user_dgl.figures import (
+    draw_choice,
     draw_heat_map,
     draw_loss,
     draw_map,
@@ -220,6 +221,8 @@ def _page(run: RunDirectory, content: _Content) -> Page:
         _add_scores(page, result)
     if content.clusters is not None:
         _add_clusters(page, content)
+    if result is not None and "num_clusters_curve" in result:
+        _add_choice(page, result)
     if content.observed is not None and content.learned is not None:
         _add_graphs(page, content)
     if content.rows:
@@ -332,6 +335,21 @@ def _add_clusters(page: Page, content: _Content) -> None:
     rows = list(zip(*columns.values(), strict=True))
     page.table("Clusters, the largest first", list(columns), rows)
     page.text(" ".join(said))
+
+
+def _add_choice(page: Page, result: dict[str, Any]) -> None:
+    """How the number of clusters was chosen, see `user_dgl.num_clusters`."""
+    curve = {int(number): score for number, score in result["num_clusters_curve"].items()}
+    first, second = (*sorted(curve, key=curve.get, reverse=True), None)[:2]
+    close = f"; next comes {second}" if second is not None else ""
+    page.section("How many clusters?")
+    page.picture(
+        "num_clusters",
+        draw_choice(curve, "slope of the spectrum"),
+        f"Curve of the slope at {min(curve)} to {max(curve)} clusters, highest at {first}.",
+        f"Of {min(curve)} to {max(curve)} clusters {first} were taken, where the singular values "
+        f"fall off most steeply{close}. A suggestion: labels had no part in it.",
+    )
 
 
 def _inside(matrix: sp.csr_matrix, groups: np.ndarray) -> list[float | None]:

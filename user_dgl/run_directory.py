@@ -62,7 +62,10 @@ class RunDirectory:
     shard_files = "checkpoint-*.pt"
     pictures_dir = "report"
     # Of the report, each in `pictures_dir` with suffix .png.
-    pictures = ("loss", "observed_graph", "learned_graph", "weights", "map", "cluster_sizes")
+    pictures = (
+        "loss", "observed_graph", "learned_graph", "weights", "map", "cluster_sizes",
+        "num_clusters",
+    )  # fmt: skip
 
     def __init__(self, path: Path):
         self.path = path
