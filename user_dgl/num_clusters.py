@@ -9,6 +9,9 @@ out is where they fall most steeply on logarithmic scales:
 
 An eigengap (von Luxburg, 2007), measured by the slope and not by a difference, which would always
 be large for the first few. No label, no k-means and no training: one decomposition of H.
+Structural entropy and the Davies-Bouldin index, the terms of the paper's loss, find the number of
+classes far less often (``tools/study_num_clusters.py``): the one falls with every further cluster,
+the other has its minima among many small ones.
 """
 
 import math
