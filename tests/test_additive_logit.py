@@ -35,6 +35,17 @@ def test_finds_what_no_straight_line_is(example):
     assert abs(np.corrcoef(line, bent(fresh))[0, 1]) < 0.2
 
 
+def test_rising_functions_do_not_fall(example):
+    terms, is_yes = example
+    logit = AdditiveLogit.fit(terms, is_yes, rising=True)
+    assert all((np.diff(values) >= 0).all() for values in logit.values)
+    line = np.random.default_rng(5).random((4000, 1))
+    yes = draw(lambda x: 6 * x[:, 0] - 3, line)
+    rising, free = (AdditiveLogit.fit(line, yes, rising=way)(line) for way in (True, False))
+    np.testing.assert_allclose(rising, free, atol=0.3)
+    assert np.ptp(AdditiveLogit.fit(-line, yes, rising=True)(-line)) < 0.05
+
+
 def test_log_odds_are_calibrated(example):
     terms, is_yes = example
     chance = expit(AdditiveLogit.fit(terms, is_yes)(terms))

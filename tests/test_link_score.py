@@ -1,6 +1,8 @@
 """Learned link scores, the critic made of them, and the commands that use them."""
 
+import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
 from user_dgl.critic import criticise
 from user_dgl.data.synthetic import block_model
+from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import read_link_model
 from user_dgl.link_score import Examples, LinkScore, RunTerms, link_criticism, new_links
@@ -110,7 +113,7 @@ def scored(data):
     on_observed = PairTerms(flipped.graph, ones, data.feat, config, 0, "csr")
     terms = RunTerms(on_observed, on_observed.on(torch.from_numpy(criticism.weight)))
     examples = Examples.draw(flipped.graph, 5, 0, split.held_out_keys)
-    return split, flipped.graph, terms, LinkScore.fit(terms, examples)
+    return split, flipped.graph, terms, LinkScore.fit(terms, examples, rising=False)
 
 
 def test_score_beats_each_of_its_terms(scored):
@@ -136,28 +139,91 @@ def test_training_edges_score_as_held_out_ones_do(scored):
     np.testing.assert_allclose(score(terms, edges[::-1, 7:90]), seen[7:90], atol=1e-4)
 
 
+def test_log_odds_are_those_among_all_pairs(scored):
+    """Of all pairs, the chances add up to about as many edges as there are."""
+    _, graph, terms, score = scored
+    u, v = np.triu_indices(400, 1)
+    chance = 1 / (1 + np.exp(-score(terms, np.stack([u, v]))))
+    assert chance.sum() == pytest.approx(graph.num_edges, rel=0.2)
+
+
+def _few_edges(edges: str):
+    """A graph where only the holes that held-out edges leave tell pairs apart; features."""
+    order = np.random.default_rng(0).permutation(1000)
+    ends = {"ring": (order, np.roll(order, 1)), "matching": (order[:500], order[500:])}[edges]
+    feat = sp.random(1000, 100, density=0.1, random_state=1, format="csr", dtype=np.float32)
+    return Graph.from_edges(1000, *ends)[0], feat
+
+
+@pytest.mark.parametrize("edges", ["ring", "matching"])
+def test_rising_terms_do_not_see_where_an_edge_was_taken(edges):
+    graph, feat = _few_edges(edges)
+    split = split_links(graph, LinksConfig(), 0)
+    ones = torch.ones(split.training.num_edges)
+    terms = PairTerms(split.training, ones, feat, CriticConfig(), 0, "csr")
+    examples = Examples.draw(split.training, 10, 0, split.held_out_keys)
+    pairs, is_edge = split.test.pairs, split.test.is_edge
+    auc = {}
+    for rising in (False, True):
+        logit, _ = examples.logit(terms, rising)
+        found = logit(terms(pairs, terms.fold_of(pairs)))
+        auc[rising] = link_metrics(found, is_edge)["auc"]
+    assert auc[False] > 90
+    assert 40 < auc[True] < 60
+
+
+def test_blocks_of_pairs_change_nothing(scored, monkeypatch):
+    split, _, terms, score = scored
+    whole = score(terms, split.test.pairs)
+    monkeypatch.setattr("user_dgl.link_score._BLOCK_PAIRS", 7)
+    np.testing.assert_array_equal(score(terms, split.test.pairs), whole)
+    assert len(score(terms, np.empty((2, 0), dtype=np.int64))) == 0
+
+
+def _new_links(terms, score, graph, count):
+    points = terms.learned.smoothed()
+    return new_links(lambda pairs: score(terms, pairs), points, graph, count)
+
+
+def _best(terms, score, graph, node: int, count: int) -> np.ndarray:
+    """Scores of the best new links of a node among all, ascending from the worst of them."""
+    size = graph.num_nodes
+    rest = np.delete(np.arange(size), node)
+    keys = np.minimum(node, rest) * size + np.maximum(node, rest)
+    rest = rest[graph.positions(keys) < 0]
+    return np.sort(score(terms, np.stack([np.full(len(rest), node), rest])))[-count:]
+
+
 def test_new_links_are_the_best_of_all(scored, monkeypatch):
     """With a pool of all nodes, those of an exhaustive search."""
     monkeypatch.setattr("user_dgl.link_score._LEAST_POOL", 1000)
     _, graph, terms, score = scored
-    node, other, log_odds = new_links(score, terms, graph, 3)
+    node, other, log_odds = _new_links(terms, score, graph, 3)
     assert (graph.positions(np.minimum(node, other) * 400 + np.maximum(node, other)) < 0).all()
     assert (np.bincount(node, minlength=400) == 3).all()
     for each in (0, 17, 399):
-        rest = np.delete(np.arange(400), each)
-        keys = np.minimum(each, rest) * 400 + np.maximum(each, rest)
-        rest = rest[graph.positions(keys) < 0]
-        best = np.sort(score(terms, np.stack([np.full(len(rest), each), rest])))[::-1][:3]
+        best = _best(terms, score, graph, each, 3)[::-1]
         np.testing.assert_allclose(log_odds[node == each], best, atol=1e-4)
 
 
 def test_few_near_nodes_hold_most_of_the_best(scored):
+    """The pool is a quarter of the nodes here."""
     _, graph, terms, score = scored
-    node, other, log_odds = new_links(score, terms, graph, 3)
+    node, other, log_odds = _new_links(terms, score, graph, 3)
     assert (node != other).all()
     assert (np.diff(log_odds)[np.diff(node) == 0] <= 0).all()
     assert np.bincount(node, minlength=400).max() == 3
-    assert np.mean(log_odds) > np.mean(score(terms, np.stack([node, np.roll(other, 7)]))) + 2
+    asked = range(0, 400, 20)
+    least = [_best(terms, score, graph, each, 3)[0] - 1e-4 for each in asked]
+    hits = [(log_odds[node == each] >= low).sum() for each, low in zip(asked, least, strict=True)]
+    assert sum(hits) >= 0.8 * 3 * len(asked)
+
+
+def test_a_pool_beyond_memory_is_refused(scored, monkeypatch):
+    monkeypatch.setattr("user_dgl.link_score.available_memory_mb", lambda: 0.1)
+    _, graph, terms, score = scored
+    with pytest.raises(InputError, match=r"100 nearest of 400 nodes .* fewer links a node"):
+        _new_links(terms, score, graph, 3)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -284,17 +350,9 @@ def test_predict_new_links(run_dir, capsys):
     rows = [line.split(",") for line in lines[1:]]
     assert len(rows) == 2 * 150
     known = {tuple(line.split(",")) for line in (run_dir.parent / "edges.csv").open()}
-    held_out = RunDirectory(run_dir).read_links()
-    hidden = {
-        (f"n{u:03d}", f"n{v:03d}")
-        for part in held_out.values()
-        for u, v in part.pairs[:, part.is_edge].T
-    }
-    known = {(u.strip(), v.strip()) for u, v in known} - hidden
+    known = {(u.strip(), v.strip()) for u, v in known}  # those held out too
     found = {tuple(sorted(row[:2])) for row in rows}
     assert not found & known
-    # Edges that nothing has seen come back: with three blocks, at most three times those by chance.
-    assert len(found & hidden) > 2 * len(found) * len(hidden) / (150 * 149 / 2)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +384,51 @@ def test_a_run_of_clusters_predicts_no_links(tmp_path, capsys):
     assert "train with task=link_prediction" in capsys.readouterr().err
     assert main(["predict-links", str(tmp_path), "--top-k", "2"]) == 2
     assert "finished run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        ("links.validation_share=0", "links.test_share=0"),
+        ("links.test_share=0",),
+        ("links.validation_share=0",),
+    ],
+)
+def test_nothing_held_out(run_dir, tmp_path, shares, capsys):
+    """All edges in the graph, as for new links."""
+    config = str(run_dir / "config.yaml")
+    folder = tmp_path / "run"
+    assert main(["train", config, *shares, f"output_dir={folder}"]) == 0
+    result = RunDirectory(folder).read_result()
+    assert (result["metrics"]["auc"] is None) == ("links.test_share=0" in shares)
+    assert main(["evaluate", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["predict-links", str(folder), "--top-k", "2"]) == 0
+    assert capsys.readouterr().out.count("\n") > 250
+
+
+def test_unfinished_and_mixed_runs(run_dir, tmp_path, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(run_dir, folder)
+    np.save(folder / "embedding.npy", np.zeros((7, 3), np.float32))
+    assert main(["predict-links", str(folder), "--top-k", "2"]) == 2
+    assert "files of different runs do not go together" in capsys.readouterr().err
+    (folder / "result.json").unlink()
+    assert main(["predict-links", str(folder), "--top-k", "2"]) == 2
+    assert "not finished: go on with train.resume=true" in capsys.readouterr().err
+
+
+def test_scores_are_those_of_the_settings(run_dir, tmp_path, capsys):
+    folder = tmp_path / "run"
+    config = str(run_dir / "config.yaml")
+    assert main(["train", config, "links.score=dot", f"output_dir={folder}"]) == 0
+    capsys.readouterr()
+    (tmp_path / "pairs.csv").write_text("n000,n001\nn002,n007\n")
+    assert main(["predict-links", str(folder), "--pairs", str(tmp_path / "pairs.csv")]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    embedding = RunDirectory(folder).read_embedding()
+    expected = [embedding[0] @ embedding[1], embedding[2] @ embedding[7]]
+    np.testing.assert_allclose(table["score"], expected, atol=1e-3)
 
 
 def test_data_without_features(tmp_path):

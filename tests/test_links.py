@@ -336,13 +336,23 @@ def test_perturb_then_train_on_the_file_equals_training_with_flips(tmp_path, cap
     assert one["num_observed_edges"] == other["num_observed_edges"]
 
 
-def test_resumed_run_holds_out_the_same(tmp_path):
-    """A checkpoint of another split is one of another graph."""
+def test_resumed_run_holds_out_the_same(tmp_path, monkeypatch):
+    """A checkpoint of another split would be one of another graph."""
     settings = [*KINDS["smooth, link critic"], "train.checkpoint_every=1"]
-    _train(tmp_path / "run", *settings)
-    before = RunDirectory(tmp_path / "run").read_result()
-    (tmp_path / "run" / "result.json").unlink()
-    _train(tmp_path / "run", *settings, "train.resume=true")
-    assert RunDirectory(tmp_path / "run").read_result()["links"] == before["links"]
+    _train(tmp_path / "whole", *settings)
+    record = RunDirectory.record
+
+    def until_the_second(run, row):
+        if row["epoch"] == 2:
+            raise ConnectionError
+        record(run, row)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "record", until_the_second)
+        with pytest.raises(ConnectionError):
+            _train(tmp_path / "run", *settings)
     checkpoint = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)
-    assert checkpoint["progress"]["epoch"] == 3
+    assert checkpoint["progress"]["epoch"] == 1
+    _train(tmp_path / "run", *settings, "train.resume=true")
+    whole, resumed = (RunDirectory(tmp_path / name).read_result() for name in ("whole", "run"))
+    assert resumed["links"] == whole["links"]

@@ -245,11 +245,24 @@ def test_choice_of_the_number_of_clusters(tmp_path):
 
 
 def test_link_prediction(tmp_path):
-    metrics = {"auc": 90.0, "ap": 80.0}
-    run = write_run(tmp_path / "run", ring(8), np.ones(8), [0] * 4 + [1] * 4, metrics=metrics,
-                    task="link_prediction")  # fmt: skip
-    rows = _report(run.path).tables["Held-out edges against non-edges, percent"]
-    assert rows == [["", "AUC", "AP"], ["this run", "90.00", "80.00"]]
+    run = tmp_path / "run"
+    settings = ["task=link_prediction", "train.epochs=2", "train.restarts=1", "eval.floors=true"]
+    assert main(["train", QUICKSTART, *settings, f"output_dir={run}"]) == 0
+    result = json.loads((run / "result.json").read_text())
+    page = _report(run)
+    rows = page.tables["Held-out edges against non-edges, percent"]
+    assert [row[0] for row in rows[:5]] == [
+        "", "learned score, test pairs", "dot score, test pairs",
+        "learned score, validation pairs", "dot score, validation pairs",
+    ]  # fmt: skip
+    assert rows[1][1:] == [f"{result['metrics'][name]:.2f}" for name in ("auc", "ap")]
+    assert rows[5][0].startswith("floor ")
+    assert rows[5][1] == f"{next(iter(result['floors'].values()))['auc']:.2f}"
+    clusters = page.tables["Against the labels, percent"]
+    assert clusters[0] == ["", "NMI", "ACC", "ARI", "F1"]
+    assert clusters[1][1] == f"{result['cluster_metrics']['nmi']:.2f}"
+    assert "NMI is" not in page.text
+    assert "AUC is" in page.text
 
 
 def test_training_in_parts_and_by_several_processes(tmp_path):

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from scipy.optimize import minimize
+from scipy.special import expit
 
 # A random sample of so many rows serves where there are more: there are few numbers to learn.
 _MOST_ROWS = 200_000
@@ -20,7 +19,7 @@ class AdditiveLogit:
     .. math::
         \log \frac{P(\mathrm{yes} \mid x)}{P(\mathrm{no} \mid x)} = b + \sum_j f_j(x_j)
 
-    Each :math:`f_j` is linear between its knots and constant beyond them.
+    Each :math:`f_j` is linear between its knots, and constant beyond them.
 
     Attributes
     ----------
@@ -37,16 +36,20 @@ class AdditiveLogit:
     values: tuple[np.ndarray, ...]
 
     @classmethod
-    def fit(cls, terms: np.ndarray, is_yes: np.ndarray) -> "AdditiveLogit":
-        """Fit by scikit-learn's logistic regression on the hat functions of all knots.
+    def fit(cls, terms: np.ndarray, is_yes: np.ndarray, rising: bool = False) -> "AdditiveLogit":
+        r"""Maximum likelihood with a ridge penalty.
 
-        Of more than 200,000 rows a sample is drawn.
+        The slopes between knots are the unknowns, each in units of the standard deviation of what
+        it multiplies, so that the penalty (1/2 of the sum of their squares) means the same for rare
+        and for frequent values. Of more than 200,000 rows a sample is drawn.
 
         Parameters
         ----------
         terms : (M, J)
         is_yes : bool (M,)
             Both classes occur.
+        rising : bool
+            No function may fall: more of a term never speaks against yes.
         """
         if len(terms) > _MOST_ROWS:
             sample = np.random.default_rng(0).choice(len(terms), _MOST_ROWS, replace=False)
@@ -56,16 +59,27 @@ class AdditiveLogit:
             np.unique(np.concatenate([np.quantile(x[:, j], _QUANTILES) for x in classes]))
             for j in range(terms.shape[1])
         )
-        basis = np.concatenate(
-            [_hats(column, at) for column, at in zip(terms.T, knots, strict=True)], axis=1
+        rises = np.concatenate(
+            [_rises(column, at) for column, at in zip(terms.T, knots, strict=True)], axis=1
         )
-        # Scaled, so that the penalty means the same for rare and for frequent values.
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        scaler, regression = (step for _, step in model.fit(basis, is_yes).steps)
-        weight = regression.coef_[0] / scaler.scale_
-        intercept = float(regression.intercept_[0] - scaler.mean_ @ weight)
-        ends = np.cumsum([len(at) for at in knots])[:-1]
-        return cls(intercept, knots, tuple(np.split(weight, ends)))
+        scale = rises.std(axis=0)
+        scale[scale == 0] = 1
+        rises /= scale
+        sign = np.where(is_yes, 1.0, -1.0)
+
+        def loss(unknowns):
+            margin = sign * (unknowns[0] + rises @ unknowns[1:])
+            slope = -sign * expit(-margin)
+            value = np.logaddexp(0, -margin).sum() + unknowns[1:] @ unknowns[1:] / 2
+            return value, np.append(slope.sum(), slope @ rises + unknowns[1:])
+
+        size = rises.shape[1]
+        bounds = [(None, None)] + [(0 if rising else None, None)] * size
+        options = {"maxiter": 1000, "maxfun": 2000}
+        found = minimize(loss, np.zeros(1 + size), jac=True, bounds=bounds, options=options).x
+        steps = np.split(found[1:] / scale, np.cumsum([len(at) - 1 for at in knots])[:-1])
+        values = tuple(np.append(0, np.cumsum(step)) for step in steps)
+        return cls(float(found[0]), knots, values)
 
     def __call__(self, terms: np.ndarray) -> np.ndarray:
         """Log-odds (M,) of terms (M, J)."""
@@ -73,10 +87,10 @@ class AdditiveLogit:
         return self.intercept + sum(np.interp(x, at, values) for x, at, values in functions)
 
 
-def _hats(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Hat functions of knots (k,) at x (M,), (M, k): 1 at their own knot, 0 at all others.
+def _rises(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """How far x (M,) is from each knot (k,) to the next, from 0 to 1, (M, k - 1).
 
-    >>> _hats(np.array([0.0, 0.5, 3.0]), np.array([0.0, 2.0])).tolist()
-    [[1.0, 0.0], [0.75, 0.25], [0.0, 1.0]]
+    >>> _rises(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 2.0, 4.0])).tolist()
+    [[0.0, 0.0], [0.25, 0.0], [1.0, 0.5]]
     """
-    return np.stack([np.interp(x, knots, one) for one in np.eye(len(knots))], axis=1)
+    return np.clip((x[:, None] - knots[:-1]) / np.diff(knots), 0, 1)

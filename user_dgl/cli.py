@@ -348,7 +348,10 @@ def _predict_links(arguments) -> None:
     if arguments.pairs is not None:
         table = predict_pairs(arguments.run_dir, arguments.pairs)
     else:
-        table = predict_new_links(arguments.run_dir, arguments.top_k)
+        table, without = predict_new_links(arguments.run_dir, arguments.top_k)
+        if without:
+            note = f"Note: {without} nodes have no features to go by or no one left: no links"
+            print(note, file=sys.stderr)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     if out is None:
         print(text, end="")

@@ -395,9 +395,15 @@ class LinksConfig(Section):
     )
     score: str = key(
         "learned",
-        "what `metrics` are of: learned: log-odds of an edge, learned from the training edges; "
-        "dot: dot product of the embeddings, the paper's",
+        "what `metrics` and predict-links are of: learned: log-odds of an edge, learned from the "
+        "training edges; dot: dot product of the embeddings, the paper's",
         choices=("learned", "dot"),
+    )
+    rising: bool = key(
+        False,
+        "score: learned: nothing that a pair has more of may speak against an edge; false is right "
+        "where edges are missing at random, as those held out are, whose ends therefore have fewer "
+        "edges; true where new edges are sought in a graph that is complete",
     )
 
 

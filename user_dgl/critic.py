@@ -30,12 +30,13 @@ from user_dgl.propagation import Propagation, smooth
 
 # The least weight of an edge: a weight of 0 could not be learned away from.
 _LEAST_WEIGHT = 0.01
-# Columns of the coarser of the two smoothed views: its cosines speak of topics, not of words.
-_COARSE_COMPONENTS = 32
+# Columns of the coarsest view: its cosines speak of topics, not of words.
+COARSE_COMPONENTS = 32
 # Powers that are compared where the settings leave the power open.
 POWERS = (1.0, 0.5, 0.25)
-_NULL_PAIRS_PER_EDGE = 2
-_LEAST_NULL_PAIRS = 1000
+# Random pairs that edges are compared with.
+NULL_PAIRS_PER_EDGE = 2
+LEAST_NULL_PAIRS = 1000
 # Values of rows gathered at a time.
 _BLOCK_VALUES = 2**22
 
@@ -100,7 +101,7 @@ def criticise(
         return Criticism(np.ones(graph.num_edges, dtype=np.float32), None)
     rng = np.random.default_rng([seed, 1])
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
-    num_nulls = max(_NULL_PAIRS_PER_EDGE * graph.num_edges, _LEAST_NULL_PAIRS)
+    num_nulls = max(NULL_PAIRS_PER_EDGE * graph.num_edges, LEAST_NULL_PAIRS)
     nulls = random_pairs(graph.num_nodes, num_nulls, rng, held_out)
     rows = normalize(feat)
     edge_cosine, null_cosine = row_dots(rows, *edges), row_dots(rows, *nulls)
@@ -148,7 +149,7 @@ def _views(
     propagation = Propagation.of(graph, kept, engine)
     fine = smooth(propagation, reduced, config.hops, config.self_share).numpy()
     fine = normalize(fine, copy=False)
-    coarse = normalize(truncated_svd(fine, _COARSE_COMPONENTS, seed), copy=False)
+    coarse = normalize(truncated_svd(fine, COARSE_COMPONENTS, seed), copy=False)
     return fine, coarse
 
 

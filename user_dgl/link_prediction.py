@@ -49,19 +49,18 @@ class LinkModel:
     probs: np.ndarray | None
     seconds: float = 0.0
 
-    def scores(self, pairs: np.ndarray) -> dict[str, np.ndarray]:
-        """``learned`` and ``dot`` as in `user_dgl.config.LinksConfig`, (M,) each."""
-        return {
-            "learned": self.score(self.terms, pairs),
-            "dot": row_dots(self.embedding, *pairs),
-        }
+    def __call__(self, pairs: np.ndarray, score: str) -> np.ndarray:
+        """Scores (M,) of pairs (2, M), ``score`` as `user_dgl.config.LinksConfig` has it."""
+        if score == "dot":
+            return row_dots(self.embedding, *pairs)
+        return self.score(self.terms, pairs)
 
     def report(self, held_out: Mapping[str, LabelledPairs], chosen: str) -> dict[str, Any]:
         """``metrics`` of the chosen score on ``test``, and ``links`` with those of all."""
         metrics = {
             name: {
-                score: link_metrics(values, part.is_edge)
-                for score, values in self.scores(part.pairs).items()
+                score: link_metrics(self(part.pairs, score), part.is_edge)
+                for score in ("learned", "dot")
             }
             for name, part in held_out.items()
         }
@@ -82,6 +81,8 @@ def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Example
     """
     folds = config.structure.critic.folds
     examples = Examples.draw(graph, folds, config.seed, held_out)
+    if examples is None and graph.num_edges == graph.num_nodes * (graph.num_nodes - 1) // 2:
+        raise InputError("task=link_prediction: every pair of nodes is an edge: nothing to learn")
     if examples is None:
         raise InputError(
             f"task=link_prediction: {graph.num_nodes} nodes and {graph.num_edges} training edges "
@@ -114,7 +115,7 @@ def learn_links(
     if feat is None:
         memberships = None
     terms = _terms(config, fit.graph, fit.weight, fit.observed, feat, memberships)
-    score = LinkScore.fit(terms, examples)
+    score = LinkScore.fit(terms, examples, config.links.rising)
     # From here on Y is as it is: pairs that the graph lacks are no part of it.
     probs = None if memberships is None else fit.probs
     embedding = fit.embedding.astype(np.float32, copy=False)
@@ -136,12 +137,21 @@ def read_link_model(run: RunDirectory) -> LinkModel:
             f"{run.path}: a run of task {config.task}: train with task=link_prediction to score "
             "pairs"
         )
+    if not run.finished():
+        raise InputError(f"{run.path}: the run is not finished: go on with train.resume=true")
     observed_graph, _, _ = run.read_input()
     graph, weight = run.read_learned_pairs()
     observed = observed_graph.positions(graph.keys) >= 0
     score, feat, probs = run.read_link_model()
+    embedding = run.read_embedding()
+    run.check_sizes(
+        nodes=observed_graph.num_nodes,
+        embeddings=len(embedding),
+        **{"rows of A'": graph.num_nodes},
+        **({} if feat is None else {"rows of features": feat.shape[0]}),
+    )
     terms = _terms(config, graph, weight, observed, feat, None)
-    return LinkModel(score, _with_probs(terms, probs), run.read_embedding(), feat, probs)
+    return LinkModel(score, _with_probs(terms, probs), embedding, feat, probs)
 
 
 def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
@@ -156,26 +166,25 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source``, ``target`` (the user's ids, in the order of the rows), ``score`` (log-odds) and
-        ``is_edge``: 1 for an edge that the run was trained on, which is scored without itself.
+        ``source``, ``target`` (the user's ids, in the order of the rows), ``score``, that of
+        ``links.score``, and ``is_edge``: 1 for an edge that the run was trained on.
 
     Raises
     ------
     InputError
     """
     run = RunDirectory(run_dir)
-    model = read_link_model(run)
-    ids = np.array(run.read_clusters()[0], dtype=object)
+    model, ids = read_link_model(run), _ids(run)
     pairs = read_pairs(pairs_file, ids)
     observed = model.terms.observed
     place = observed.graph.positions(pair_keys(len(ids), *pairs))
     is_edge = (place >= 0) & (observed.weight.numpy()[place] > 0)
-    score = model.score(model.terms, pairs)
+    score = model(pairs, run.read_config().links.score)
     columns = {"source": ids[pairs[0]], "target": ids[pairs[1]], "score": score}
     return pd.DataFrame(columns | {"is_edge": is_edge.astype(int)})
 
 
-def predict_new_links(run_dir: Path, count: int) -> pd.DataFrame:
+def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
     """The likeliest new links of every node.
 
     Parameters
@@ -187,19 +196,33 @@ def predict_new_links(run_dir: Path, count: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source``, ``target`` (the user's ids) and ``score`` (log-odds), by source in the order of
-        ``clusters.csv``, the likeliest first; see `user_dgl.link_score.new_links`.
+        ``source``, ``target`` (the user's ids) and ``score``, that of ``links.score``, by source in
+        the order of ``clusters.csv``, the likeliest first; see `user_dgl.link_score.new_links`.
+        Neither the edges that the run was trained on nor those that it held out are new.
+    int
+        Nodes that get none.
 
     Raises
     ------
     InputError
     """
     run = RunDirectory(run_dir)
-    model = read_link_model(run)
-    ids = np.array(run.read_clusters()[0], dtype=object)
+    model, ids = read_link_model(run), _ids(run)
     graph, _, _ = run.read_input()
-    node, other, score = new_links(model.score, model.terms, graph, count)
-    return pd.DataFrame({"source": ids[node], "target": ids[other], "score": score})
+    held_out = [part.pairs[:, part.is_edge] for part in (run.read_links() or {}).values()]
+    keys = [pair_keys(len(ids), *pairs) for pairs in held_out]
+    known = Graph.from_keys(len(ids), np.unique(np.concatenate([graph.keys, *keys])))
+    score, points = run.read_config().links.score, model.terms.learned.smoothed()
+    node, other, values = new_links(lambda pairs: model(pairs, score), points, known, count)
+    table = pd.DataFrame({"source": ids[node], "target": ids[other], "score": values})
+    return table, len(ids) - len(np.unique(node))
+
+
+def _ids(run: RunDirectory) -> np.ndarray:
+    """The user's ids of the nodes."""
+    ids = np.array(run.read_clusters()[0], dtype=object)
+    run.check_sizes(clusters=len(ids), nodes=run.read_input()[0].num_nodes)
+    return ids
 
 
 def _terms(config, graph, weight, observed, feat, memberships) -> RunTerms:

@@ -14,14 +14,12 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import CriticConfig
-from user_dgl.critic import row_dots
+from user_dgl.critic import COARSE_COMPONENTS, row_dots
 from user_dgl.features import truncated_svd
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.ops import weighted_degree
 from user_dgl.propagation import Propagation, smooth
 
-# Columns of the coarsest view: its cosines speak of topics, not of words.
-_COARSE_COMPONENTS = 32
 # Neighbours of a node among which those it shares are sought: hubs cost no more than that.
 _MOST_NEIGHBOURS = 64
 
@@ -94,40 +92,45 @@ class PairTerms:
             The terms of a pair are those of the graph without the pairs of this fold, its own if it
             is in the graph; -1: of the whole graph.
         """
-        terms = None
+        terms = np.empty((len(fold), 7 + (self.memberships is not None)))
         for each in np.unique(fold):
             here = fold == each
-            weight = self.weight.masked_fill(torch.from_numpy(self._fold == each), 0)
-            found = self._terms(weight, pairs[:, here])
-            if terms is None:
-                terms = np.empty((len(fold), found.shape[1]))
-            terms[here] = found
+            terms[here] = self.without(each)(pairs[:, here])
         return terms
+
+    def without(self, fold: int) -> Callable[[np.ndarray], np.ndarray]:
+        """The function from pairs (2, M) to terms (M, J) of the graph without a fold of its pairs.
+
+        What it smooths is computed here, once for all pairs that it will be asked for.
+        """
+        return self._views(self.weight.masked_fill(torch.from_numpy(self._fold == fold), 0))
 
     def smoothed(self) -> np.ndarray:
         """Smoothed features on the whole graph, unit rows (N, d)."""
         _, reduced = self._features or self._reduced(self._adjacency(self.weight))
         return self._smooth(Propagation.of(self.graph, self.weight, self.engine), reduced)
 
-    def _terms(self, weight: torch.Tensor, pairs: np.ndarray) -> np.ndarray:
-        u, v = pairs
+    def _views(self, weight: torch.Tensor) -> Callable[[np.ndarray], np.ndarray]:
         rows, reduced = self._features or self._reduced(self._adjacency(weight))
         propagation = Propagation.of(self.graph, weight, self.engine)
         smoothed = self._smooth(propagation, reduced)
-        coarse = truncated_svd(smoothed, _COARSE_COMPONENTS, self.seed)
+        one_step = normalize(propagation(reduced).numpy(), copy=False)
+        coarse = truncated_svd(smoothed, COARSE_COMPONENTS, self.seed)
+        cosines = [rows, one_step, smoothed, normalize(coarse, copy=False)]
         degree = np.log1p(weighted_degree(self.graph, weight, self.engine).numpy())
-        terms = [
-            row_dots(rows, u, v),
-            row_dots(normalize(propagation(reduced).numpy(), copy=False), u, v),
-            row_dots(smoothed, u, v),
-            row_dots(normalize(coarse, copy=False), u, v),
-            degree[u] + degree[v],
-            np.minimum(degree[u], degree[v]),
-            np.sqrt(row_dots(self._shares(weight), u, v)),
-        ]
-        if self.memberships is not None:
-            terms.append(row_dots(self.memberships(weight), u, v))
-        return np.stack(terms, axis=1)
+        shares = self._shares(weight)
+        memberships = None if self.memberships is None else self.memberships(weight)
+
+        def terms(pairs: np.ndarray) -> np.ndarray:
+            u, v = pairs
+            columns = [row_dots(view, u, v) for view in cosines]
+            columns += [degree[u] + degree[v], np.minimum(degree[u], degree[v])]
+            columns.append(np.sqrt(row_dots(shares, u, v)))
+            if memberships is not None:
+                columns.append(row_dots(memberships, u, v))
+            return np.stack(columns, axis=1)
+
+        return terms
 
     def _reduced(self, feat: sp.csr_matrix) -> tuple[sp.csr_matrix, torch.Tensor]:
         """Features with unit rows, and their leading components."""

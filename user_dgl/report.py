@@ -43,10 +43,6 @@ _MOST_POINTS = 1500
 _LEAST_FOR_TSNE = 50
 _TYPICAL_NODES = 3
 _LONGEST_ID = 40
-_TASKS = {
-    "clustering": "Against the labels, percent",
-    "link_prediction": "Held-out edges against non-edges, percent",
-}
 _SCORES = {
     "npsi": ("NPSI, bits", "lower is better"),
     "modularity": ("modularity", "higher is better"),
@@ -246,29 +242,14 @@ def _unfinished(run: RunDirectory, content: _Content) -> str:
 
 
 def _add_scores(page: Page, result: dict[str, Any]) -> None:
-    metrics = result["metrics"]
     prepared = result.get("floors_prepared", {})
     floors = result.get("floors", {}) | {f"{k}, prepared features": prepared[k] for k in prepared}
     page.section("Scores")
-    if any(value is not None for value in metrics.values()):
-        own = result.get("labels_from")
-        rows = {"this run" + (f", labels by {own}" if own else ""): metrics}
-        rows |= {
-            f"this run, labels by {name}": scores
-            for name, scores in result.get("assignments", {}).items()
-            if name != own
-        }
-        rows |= {f"floor {name}": scores for name, scores in floors.items()}
-        table = [[name, *(scores.get(key) for key in metrics)] for name, scores in rows.items()]
-        page.table(
-            _TASKS[result.get("task", "clustering")], ["", *(k.upper() for k in metrics)], table
-        )
-        labelled = result.get("num_labelled_nodes")
-        if labelled is not None:
-            page.text(f"{labelled:,} of {result['num_nodes']:,} nodes have a label.")
-        _compare(page, metrics, floors)
+    if "links" in result:
+        _add_link_scores(page, result, floors)
+        _add_cluster_scores(page, result, result["cluster_metrics"], {})
     else:
-        page.text("No labels, so there are no scores against them.")
+        _add_cluster_scores(page, result, result["metrics"], floors)
     page.beside("tables")
     rows = [
         [*_SCORES.get(name, (name, "")), value] for name, value in result.get("scores", {}).items()
@@ -284,6 +265,50 @@ def _add_scores(page: Page, result: dict[str, Any]) -> None:
         if result.get(title):
             page.section(title.capitalize())
             page.items(result[title])
+
+
+def _add_cluster_scores(
+    page: Page, result: dict[str, Any], metrics: dict[str, Any], floors: dict[str, dict[str, Any]]
+) -> None:
+    if all(value is None for value in metrics.values()):
+        page.text("No labels, so there are no scores against them.")
+        return
+    own = result.get("labels_from")
+    rows = {"this run" + (f", labels by {own}" if own else ""): metrics}
+    rows |= {
+        f"this run, labels by {name}": scores
+        for name, scores in result.get("assignments", {}).items()
+        if name != own
+    }
+    _add_metrics(page, "Against the labels, percent", rows, floors)
+    labelled = result.get("num_labelled_nodes")
+    if labelled is not None:
+        page.text(f"{labelled:,} of {result['num_nodes']:,} nodes have a label.")
+    _compare(page, metrics, floors)
+
+
+def _add_link_scores(page: Page, result: dict[str, Any], floors: dict[str, dict[str, Any]]) -> None:
+    """Of the pairs that were held out, those for test first."""
+    links, own = result["links"], result["links"]["score"]
+    if all(value is None for value in result["metrics"].values()):
+        page.text("No edges were held out for test, so there are no scores of links.")
+        return
+    rows = {
+        f"{name} score, {part} pairs": links[part][name]
+        for part in ("test", "validation")
+        for name in sorted(links[part], key=lambda name: name != own)
+    }
+    _add_metrics(page, "Held-out edges against non-edges, percent", rows, floors)
+    _compare(page, result["metrics"], floors)
+
+
+def _add_metrics(
+    page: Page, title: str, rows: dict[str, dict[str, Any]], floors: dict[str, dict[str, Any]]
+) -> None:
+    rows = rows | {f"floor {name}": scores for name, scores in floors.items()}
+    names = list(next(iter(rows.values())))
+    table = [[row, *(scores.get(name) for name in names)] for row, scores in rows.items()]
+    page.table(title, ["", *(name.upper() for name in names)], table)
 
 
 def _compare(page: Page, metrics: dict[str, Any], floors: dict[str, dict[str, Any]]) -> None:
