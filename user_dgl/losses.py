@@ -12,6 +12,7 @@ from user_dgl.entropy import PartitionSums, npsi, partition_sums
 from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
 from user_dgl.model import State, columns_of_each
+from user_dgl.objectives import sample_pairs
 from user_dgl.ops import edge_dot, weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
@@ -191,17 +192,10 @@ def reconstruction_loss(
     -------
     Tensor (R,)
     """
-    num_nodes, device = graph.num_nodes, graph.src.device
-    squared = form == "squared"
+    num_nodes, squared = graph.num_nodes, form == "squared"
     if num_nodes < 2:
         return torch.stack([_diagonal_loss(h) if squared else h.sum() * 0 for h in hidden])
-    u = torch.randint(num_nodes, (num_samples,), generator=generator)
-    # Any node but u, uniformly, so that each unordered pair is equally likely.
-    v = torch.randint(num_nodes - 1, (num_samples,), generator=generator)
-    v = v + (v >= u)
-    low, high = torch.minimum(u, v), torch.maximum(u, v)
-    is_edge = torch.from_numpy(graph.positions((low * num_nodes + high).numpy()) >= 0).to(device)
-    low, high = low.to(device), high.to(device)
+    low, high, is_edge = sample_pairs(graph, num_samples, generator)
     losses = []
     for h in hidden:
         edges, sampled = edge_dot(graph, h, engine), (h[low] * h[high]).sum(1)
@@ -393,6 +387,11 @@ class USERLoss:
                 self.graph, state.hidden, samples, generator, self.engine, form
             )
             terms["reconstruction"] = config.reconstruction_weight * penalty
+        if config.supporting_weight and state.supporting is not None:
+            own = state.supporting(self.graph, config.reconstruction_samples, generator)
+            for name in own[0]:
+                each = torch.stack([one[name] for one in own])
+                terms[f"supporting_{name}"] = config.supporting_weight * each
         return terms
 
     def sums(self, state: State, scope: Scope | None = None) -> LossSums:

@@ -31,6 +31,8 @@ _PAIR_WEIGHTED = 12 + 16
 _PAIR_LEARNED = 16 + 12
 # Blocks (N, width) at once: of the first layer, each further one and the assignment; with dropout.
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
+# Encoders whose own loss takes a second pass.
+_TWO_PASSES = ("vgae", "dgi")
 # Blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
 # The same of the terms of pairs; an edge with its random pairs and their terms; examples fitted.
@@ -159,6 +161,8 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
         if model.dropout:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
+        if model.encoder in _TWO_PASSES:
+            width *= 2
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
     width += train.restarts * assignment * model.most_clusters
     rows = num_nodes + _HALO_SHARE * halo
