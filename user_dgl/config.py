@@ -461,7 +461,7 @@ class LinksConfig(Section):
     score: str = key(
         "learned",
         "what `metrics` are of: learned: log-odds of an edge, learned from the training edges; "
-        "dot: dot product of the embeddings, the paper's",
+        "dot: dot product of the embeddings, the paper's, and always that of a baseline",
         choices=("learned", "dot"),
     )
 
@@ -577,6 +577,11 @@ class Config(Section):
             ("loss.davies_bouldin_space", loss.davies_bouldin_space, beyond, "features"),
             ("device", self.device, self.device == "cuda", "cpu"),
         )
+
+    @property
+    def draws_for_supporting(self) -> bool:
+        """Whether the encoder's own loss draws pairs of nodes."""
+        return self.loss.supporting_weight > 0 and self.model.encoder in _DRAWING
 
     @property
     def fits_gpu(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import nn
@@ -12,6 +12,7 @@ from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
+from user_dgl.objectives import sample_pairs
 from user_dgl.propagation import Propagation
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
@@ -170,10 +171,10 @@ class USER(nn.Module):
         self, features, hidden, propagations, observed, samples_per_node, generator
     ) -> list[dict[str, torch.Tensor]]:
         """Terms () of each encoder's own loss."""
+        num_samples = samples_per_node * observed.num_nodes
+        pairs = cache(lambda: sample_pairs(observed, num_samples, generator))
         return [
-            encoder.supporting_loss(
-                Pass(observed, s, features, h, samples_per_node, generator, self.engine)
-            )
+            encoder.supporting_loss(Pass(observed, s, features, h, pairs, generator, self.engine))
             for encoder, s, h in zip(self.encoders, self.of_each(propagations), hidden, strict=True)
         ]
 

@@ -27,11 +27,12 @@ class SampledPairs(NamedTuple):
 def sample_pairs(
     graph: Graph, num_samples: int, generator: torch.Generator | None = None
 ) -> SampledPairs:
-    """Draw pairs of a graph of two or more nodes, each unordered pair equally likely."""
+    """Draw pairs, each unordered one equally likely; none of a graph of less than two nodes."""
     num_nodes, device = graph.num_nodes, graph.src.device
-    u = torch.randint(num_nodes, (num_samples,), generator=generator)
+    size = (num_samples if num_nodes > 1 else 0,)
+    u = torch.randint(max(num_nodes, 1), size, generator=generator)
     # Any node but u.
-    v = torch.randint(num_nodes - 1, (num_samples,), generator=generator)
+    v = torch.randint(max(num_nodes - 1, 1), size, generator=generator)
     v = v + (v >= u)
     low, high = torch.minimum(u, v), torch.maximum(u, v)
     is_edge = torch.from_numpy(graph.positions((low * num_nodes + high).numpy()) >= 0)
@@ -53,10 +54,9 @@ def link_scores(graph: Graph, hidden: torch.Tensor, engine: str) -> tuple[torch.
 def link_cross_entropy(
     graph: Graph,
     hidden: torch.Tensor,
-    samples_per_node: int,
+    pairs: SampledPairs,
     engine: str,
     targets: LinkTargets | None = None,
-    generator: torch.Generator | None = None,
 ) -> torch.Tensor:
     r"""Weighted cross-entropy of the inner product decoder (Kipf and Welling, 2016).
 
@@ -68,18 +68,16 @@ def link_cross_entropy(
         + \frac{1}{2 (N^2 - 2 E)} \sum_{ij} (1 - T_{ij})\, \zeta(s_{ij})
 
     which is the sum over all :math:`N^2` pairs with the authors' weight of edges and normalisation.
-    Edges and nodes are exact. The second sum beyond them is estimated from pairs drawn uniformly.
+    Edges and nodes are exact. The second sum beyond them is estimated from the pairs.
 
     Parameters
     ----------
     graph : Graph
     hidden : Tensor (N, d)
-    samples_per_node : int
-        Pairs drawn, over N.
+    pairs : SampledPairs
     engine : str
     targets : LinkTargets, optional
         Default: 1 everywhere.
-    generator : torch.Generator, optional
 
     Returns
     -------
@@ -95,11 +93,9 @@ def link_cross_entropy(
         is_edge = is_edge + (targets.loop * softplus(-loop)).sum()
         no_edge = 2 * ((1 - targets.edge) * softplus(edge)).sum()
         no_edge = no_edge + ((1 - targets.loop) * softplus(loop)).sum()
-    if num_nodes > 1:
-        pairs = sample_pairs(graph, samples_per_node * num_nodes, generator)
-        score = (hidden[pairs.low] * hidden[pairs.high]).sum(1)
-        sampled = softplus(score).masked_fill(pairs.is_edge, 0.0).mean()
-        no_edge = no_edge + num_nodes * (num_nodes - 1) * sampled
+    score = (hidden[pairs.low] * hidden[pairs.high]).sum(1)
+    sampled = softplus(score).masked_fill(pairs.is_edge, 0.0).sum() / max(len(score), 1)
+    no_edge = no_edge + num_nodes * (num_nodes - 1) * sampled
     return is_edge / max(4 * num_edges, 1) + no_edge / max(2 * (num_nodes**2 - 2 * num_edges), 1)
 
 

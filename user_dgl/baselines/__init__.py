@@ -57,8 +57,8 @@ def settled(config: Config) -> tuple[Config, list[str]]:
 
     A baseline takes ``data``, ``eval``, ``seed``, ``device`` and what speaks of files from the
     config; its section has the settings of its paper where it has null. The other sections become
-    what describes it: no learned graph, its widths, epochs and scaling of features. Settings of
-    USER, and those settled before, stay as they are.
+    what describes it: no learned graph, its widths, epochs and scaling of features, links by its
+    embeddings. Settings of USER, and those settled before, stay as they are.
 
     Raises
     ------
@@ -78,6 +78,7 @@ def settled(config: Config) -> tuple[Config, list[str]]:
             unused.append(f"baseline.{item.name} has no effect with model.kind={kind}")
         chosen[item.name] = default if given is None or default is None else given
     baseline = BaselineConfig(**chosen)
+    of_links = config.task == "link_prediction"
     # Each section with what is read of it, and nothing else.
     bare = {
         name: replace(cls(), **{key: getattr(getattr(config, name), key) for key in keys})
@@ -99,6 +100,7 @@ def settled(config: Config) -> tuple[Config, list[str]]:
         ),
         loss=bare["loss"],
         train=replace(bare["train"], epochs=baseline.epochs),
+        links=replace(config.links, score="dot" if of_links else config.links.score),
     )
     dead = [name for name in bare if getattr(config, name) not in (bare[name], getattr(new, name))]
     if dead:

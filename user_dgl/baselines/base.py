@@ -78,6 +78,11 @@ class Baseline(nn.Module):
         super().__init__()
         self.problem = problem
 
+    @staticmethod
+    def bytes_beside(num_nodes: int, settings: BaselineConfig) -> float:
+        """What an update holds at its peak beside what the encoder does."""
+        return 0.0
+
     def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
         """The updates of an epoch: one of the `optimizers`, and terms whose sum it is to lower.
 

@@ -3,7 +3,7 @@
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 from user_dgl.encoders import ENCODERS
-from user_dgl.objectives import LinkTargets, link_cross_entropy
+from user_dgl.objectives import LinkTargets, link_cross_entropy, sample_pairs
 
 
 class GAE(Baseline):
@@ -32,8 +32,9 @@ class GAE(Baseline):
     def reconstruction(self, hidden):
         """Cross-entropy of the links, see `link_cross_entropy`."""
         problem = self.problem
-        samples = problem.settings.samples_per_node
-        return link_cross_entropy(problem.graph, hidden, samples, problem.engine, self.targets)
+        num_samples = problem.settings.samples_per_node * problem.graph.num_nodes
+        pairs = sample_pairs(problem.graph, num_samples)
+        return link_cross_entropy(problem.graph, hidden, pairs, problem.engine, self.targets)
 
     def embed(self):
         return self.encoder(self.problem.propagation, self.problem.features)

@@ -41,6 +41,11 @@ class GCA(Baseline):
         present = torch.from_numpy((problem.feat != 0).T @ degree.cpu().numpy())
         self._column_rate = _relative_rate(present.to(degree).log1p())
 
+    @staticmethod
+    def bytes_beside(num_nodes, settings):
+        # Eight blocks of similarities, of which a node has those in both views.
+        return 8 * 4.0 * 2 * min(num_nodes, _CONTRASTED) ** 2
+
     def updates(self, epoch):
         first, second = (
             normalize(self.projection(self._view(edges, columns)), dim=1)

@@ -27,6 +27,11 @@ class GIC(DGI):
         first = torch.rand(problem.num_clusters, self.encoder.out_feats)
         self.register_buffer("first_centroids", first)
 
+    @staticmethod
+    def bytes_beside(num_nodes, settings):
+        # Eight blocks of embeddings: points, summaries, and products with those.
+        return 8 * 4.0 * num_nodes * settings.hidden_feats[-1]
+
     def updates(self, epoch):
         hidden, corrupted = self.embed(), self.corrupted()
         summary = self.cluster_summaries(hidden)

@@ -56,7 +56,8 @@ class BaselineTrainer(EpochLoop):
     ):
         check_sizes(graph, feat, config)
         self.device = resolve_device(config)
-        line, plan = check_memory(config, graph.num_edges, feat, self.device)
+        beside = BASELINES[config.model.kind].bytes_beside(graph.num_nodes, config.baseline)
+        line, plan = check_memory(config, graph.num_edges, feat, self.device, beside)
         log(line)
         super().__init__(config, log, record, save)
         self.graph, self.feat, self._keeps_freed = graph, feat, plan.keeps_freed

@@ -24,9 +24,7 @@ class ARGA(GAE):
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Cross-entropy of the links, of the discriminator and of H passing for a draw."""
-        reconstruction = link_cross_entropy(
-            made.graph, made.hidden, made.samples_per_node, made.engine, generator=made.generator
-        )
+        reconstruction = link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine)
         return {
             "reconstruction": reconstruction,
             "generator": self.discriminator.deception(made.hidden),

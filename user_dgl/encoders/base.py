@@ -1,5 +1,6 @@
 """What a supported model is: an encoder, and what it learns from without USER."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -7,6 +8,7 @@ from torch import nn
 
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
+from user_dgl.objectives import SampledPairs
 from user_dgl.propagation import Propagation
 
 
@@ -22,10 +24,10 @@ class Pass(NamedTuple):
     features : FeatureMatrix
     hidden : Tensor (N, d)
         H.
-    samples_per_node : int
-        Pairs drawn for non-edges, over N.
+    pairs : callable
+        Gives pairs drawn for non-edges: one draw serves all replicas, so that their losses compare.
     generator : torch.Generator or None
-        Of all draws.
+        Of all other draws.
     engine : str
     """
 
@@ -33,7 +35,7 @@ class Pass(NamedTuple):
     propagation: Propagation
     features: FeatureMatrix
     hidden: torch.Tensor
-    samples_per_node: int
+    pairs: Callable[[], SampledPairs]
     generator: torch.Generator | None
     engine: str
 

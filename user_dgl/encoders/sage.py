@@ -9,7 +9,6 @@ from torch.nn.functional import normalize, softplus
 from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.objectives import sample_pairs
 from user_dgl.ops import edge_dot
 from user_dgl.propagation import Propagation
 
@@ -56,10 +55,9 @@ class SAGE(Encoder):
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Neighbours alike and Q random pairs unlike, walks being of length 1 here."""
-        graph, hidden = made.graph, made.hidden
+        graph, hidden, pairs = made.graph, made.hidden, made.pairs()
         if not graph.num_edges:
             return {}
         near = softplus(-edge_dot(graph, hidden, made.engine)).mean()
-        pairs = sample_pairs(graph, made.samples_per_node * graph.num_nodes, made.generator)
         far = softplus((hidden[pairs.low] * hidden[pairs.high]).sum(1)).mean()
         return {"neighbours": near + _NEGATIVES * far}

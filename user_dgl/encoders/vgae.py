@@ -40,13 +40,7 @@ class VGAE(GAE):
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Cross-entropy of the links of H, and divergence from N(0, 1)."""
         return self.bound(
-            link_cross_entropy(
-                made.graph,
-                made.hidden,
-                made.samples_per_node,
-                made.engine,
-                generator=made.generator,
-            ),
+            link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine),
             *self.moments(made.propagation, made.features),
         )
 
