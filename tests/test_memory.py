@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl import memory
+from user_dgl.baselines import settled
 from user_dgl.config import load_config
 from user_dgl.distributed import check_machines
 from user_dgl.errors import InputError
@@ -71,6 +72,10 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
             "num_features: 100}}", "model.num_clusters=9", "task=link_prediction",
             "structure.prior=link_critic", "structure.critic={folds: 3}",
         ),
+        (
+            "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae",
+            "baseline.epochs=2",
+        ),
     ],
 )  # fmt: skip
 def test_memory_foretold_is_that_measured(tmp_path, settings):
@@ -111,6 +116,9 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
         check_memory(config, 10_000_000, feat)
     smooth = load_config(ROOT / "configs" / "default.yaml", ["model.num_clusters=5"])
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 1.0)
+    baseline, _ = settled(load_config(None, ["model.kind=gic", "model.num_clusters=5"]))
+    with pytest.raises(InputError, match=r"lower baseline\.hidden_feats"):
+        check_memory(baseline, 100, sp.csr_matrix((50, 20)))
     with pytest.raises(InputError, match="num_components"):
         check_memory(smooth, 100, sp.csr_matrix((50, 20)))
 

@@ -21,6 +21,8 @@ from reproduction import figures, paper, plan, readme, tables  # noqa: E402
 from reproduction.cells import COLUMNS, KEY, Cell, read_rows, run_cells, survey  # noqa: E402
 from reproduction.summary import interval, mean_std, paired  # noqa: E402
 
+from user_dgl.config import load_config  # noqa: E402
+
 TINY = (
     "data.synthetic.num_nodes=60",
     "model.hidden_feats=[4]",
@@ -321,10 +323,8 @@ def test_plan_has_every_cell_once():
 
 def test_settings_of_the_plan_are_read():
     """Each kind of overrides once, with the shipped configs."""
-    from user_dgl.config import load_config
-
     for make in plan.TABLES.values():
-        for cell in {c.config: c for c in make()}.values():
+        for cell in {(c.config, c.method): c for c in make()}.values():
             if cell.config.exists():
                 load_config(cell.config, cell.settings)
     (attacked, *_) = plan.select(plan.meta_attack(), dataset=["cora"], rate=[10])
@@ -332,6 +332,25 @@ def test_settings_of_the_plan_are_read():
     assert config.data.noise.file == "prognn_meta/cora_meta_adj_0.1.npz"
     assert config.data.largest_component
     assert config.data.name is None
+
+
+def test_thin_tables_have_two_seeds_and_the_ends_of_the_rates():
+    cells = plan.thin(plan.baselines())
+    assert len(cells) == 2 * 11 * 2 * 2
+    assert {(cell.dataset, cell.rate, cell.seed) for cell in cells} == {
+        (dataset, rate, seed) for dataset in ("cora", "citeseer") for rate in (0, 50)
+        for seed in (0, 1)
+    }  # fmt: skip
+    assert {cell.rate for cell in plan.thin(plan.meta_attack())} == {5, 25}
+    assert {cell.dataset for cell in plan.thin(plan.link())} == {"citeseer", "wiki"}
+
+
+def test_settings_of_user_leave_the_cells_of_a_baseline_as_they_are():
+    def digest(*overrides):
+        return cells_module.settings_digest(load_config(None, ["model.kind=gae", *overrides]))
+
+    assert digest("train.lr=0.5", "baseline.lr=0.01") == digest()
+    assert digest("baseline.lr=0.02") != digest()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -412,6 +431,30 @@ def test_floors_that_depend_on_the_method_get_a_row_each():
     assert at[0] < at[1]  # in the order of the plan
 
 
+def test_page_of_baselines():
+    cells = plan.select(plan.baselines(), dataset=["cora"], rate=[0, 50], seed=[0, 1])
+    rows = _rows(
+        table=["baselines"] * 5,
+        method=["DGI", "USER-DGL", "DGI", "USER-DGL", "GAE"],
+        rate=[0] * 4 + [50],
+        seed=[0, 0, 1, 1, 0],
+        nmi=[50.0, 60.0, 51.0, 63.0, 30.0],
+    )
+    page = tables.report("baselines", rows, cells).splitlines()
+    for line in (
+        "| USER-DGL | 61.5 ± 2.1 |  |",
+        "| GAE | (44.3) | 30.0 [1] (25.0) |",
+        "| DGI | 50.5 ± 0.7 (57.3) | (43.2) |",
+        "| paper: USER | (56.2) | (49.3) |",
+        # Differences 10 and 12: mean 11, half width 12.7062 * 2 / 2.
+        "| USER-DGL − DGI | +11.0 ± 12.7 equal |  |",
+    ):
+        assert line in page, line
+    at = [page.index(next(row for row in page if row.startswith(f"| {m} |"))) for m in
+          ("USER-DGL", "GAE", "DGI", "paper: USER")]  # fmt: skip
+    assert at == sorted(at)
+
+
 def test_page_of_links():
     cells = plan.select(plan.link(), dataset=["wiki"], rate=[0, 50], seed=[0, 1])
     rows = _rows(
@@ -430,7 +473,7 @@ def test_page_of_links():
     lines = tables.report("link", rows, cells).splitlines()
     for line in (
         "| AUC | 0 % | 50 % |",
-        "| paper: best of 5 | 88.7 ± 0.1 (USER) | 86.9 ± 0.4 (USER) |",
+        "| paper: USER | 88.7 ± 0.1 | 86.9 ± 0.4 |",
         "| cosine of smoothed features | 96.1 ± 0.1 | 95.0 ± 0.1 |",
         "| cosine of smoothed prepared features | 97.1 ± 0.1 | 94.0 ± 0.0 |",
         "| GAE | 92.0 [1] | 90.0 [1] |",
@@ -506,7 +549,8 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     cells = [_cell(seed) for seed in range(2)]
     run_cells(cells, tmp_path)
     full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))
-    for cell in (plan.large()[0], full, parts):
+    (dgi,) = plan.select(plan.baselines(), dataset=["cora"], method=["DGI"], rate=[50], seed=[0])
+    for cell in (plan.large()[0], full, parts, dgi):
         run_cells([cell], tmp_path)
     gae, *_ = plan.link()
     scored = _result(links={"test": {"dot": {"auc": 91.0, "ap": 92.0}}})
@@ -514,6 +558,7 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     cells_module.add_rows(tmp_path, [row])
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
     tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
+    tables["baselines"] = plan.baselines
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")
@@ -525,6 +570,7 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     assert "| 50.0 ± 0.0 |" in text
     assert "| `large/dblp.yaml` | 17,716 | 52,867 | 50.0 [1] | 50.0 [1] | 50.0 [1] | 2 |" in text
     assert "| **Citeseer**, the paper's USER | 95.4 / 95.8 | 95.6 / 96.0 |" in text
+    assert "| `dgi` |  | 50.0 (43.2) |" in text
     assert "| `configs/link/gae.yaml` | 91.0 [1] / 92.0 [1] |  |" in text
     assert "| `large/pubmed_gcn.yaml` | 50.0 [1] | 50.0 [1] | +0.0 [1] |" in text
     readme.fill(file, tmp_path, tables)

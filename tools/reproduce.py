@@ -19,6 +19,7 @@ from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, w
 DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
     "meta-attack": "the same on published attacked graphs",
+    "baselines": "the paper's rivals and USER-DGL, all from this code, beside the paper's figures",
     "unseen": "the default config on sets that it was not made for",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
@@ -59,7 +60,10 @@ def main(argv: list[str] | None = None) -> int:
         "rate": arguments.rates,
         "seed": arguments.seeds,
     }
-    selected = {name: plan.select(cells, **wanted) for name, cells in whole.items()}
+    selected = {
+        name: plan.select(plan.thin(cells) if arguments.thin else cells, **wanted)
+        for name, cells in whole.items()
+    }
     if not any(selected.values()):
         _nothing_selected(parser, [cell for cells in whole.values() for cell in cells])
     if arguments.dry_run:
@@ -144,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of CSV files, tables and pictures; default: results beside this script",
     )
+    add("--thin", action="store_true", help="two seeds, the lowest and the highest rate of noise")
     add("--dry-run", action="store_true", help="list the cells that would run, and stop")
     add("--force", action="store_true", help="run finished cells again")
     commands = parser.add_subparsers(dest="table", required=True, metavar="TABLE")

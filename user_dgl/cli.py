@@ -251,7 +251,12 @@ def _config(arguments) -> None:
         return
     if arguments.config is None:
         raise InputError("config: name a YAML file, or give --reference")
-    print(to_yaml(load_config(arguments.config, arguments.overrides)), end="")
+    config = load_config(arguments.config, arguments.overrides)
+    if config.model.kind != "user":
+        from user_dgl.baselines import settled
+
+        config, _ = settled(config)
+    print(to_yaml(config), end="")
 
 
 def _perturb(arguments) -> None:

@@ -215,12 +215,30 @@ class AutoClustersConfig(Section):
 class ModelConfig(Section):
     """``model``: the encoder that USER supports, and the assignment head."""
 
-    kind: str = key("user", "what is trained", choices=("user",))
+    kind: str = key(
+        "user",
+        "what is trained: user, or a rival to compare with, see section baseline; gae_cg and "
+        "arga_cg are Cross-Graph on two of those",
+        choices=(
+            "user",
+            "deepwalk",
+            "gae",
+            "vgae",
+            "arga",
+            "age",
+            "dgi",
+            "gic",
+            "gca",
+            "gae_cg",
+            "arga_cg",
+        ),
+    )
     encoder: str = key(
         "gcn",
         "gcn: the authors' code (ReLU and BatchNorm in every layer); gae: the paper's text (last "
-        "layer linear, no BatchNorm); smooth: features smoothed over A', with head: centroid",
-        choices=("gcn", "gae", "smooth"),
+        "layer linear, no BatchNorm); vgae, arga, dgi, sage: models with a loss of their own, see "
+        "loss.supporting_weight; smooth: features smoothed over A', with head: centroid",
+        choices=("gcn", "gae", "vgae", "arga", "dgi", "sage", "smooth"),
     )
     num_clusters: int | Literal["auto"] | None = key(
         None, "clusters to find (required); auto: as many as the data suggest", low=2
@@ -266,6 +284,46 @@ class ModelConfig(Section):
     def most_clusters(self) -> int | None:
         """How many clusters there may be: ``num_clusters``, or the most that auto may choose."""
         return self.auto_clusters.high if self.num_clusters == "auto" else self.num_clusters
+
+
+# Encoders with a loss of their own, and those of them that draw pairs for it.
+_WITH_LOSS, _DRAWING = ("vgae", "arga", "dgi", "sage"), ("vgae", "arga", "sage")
+
+
+@dataclass(frozen=True)
+class BaselineConfig(Section):
+    """``baseline``: settings of a `ModelConfig.kind` other than user; null: its paper's."""
+
+    epochs: int | None = key(None, "epochs, or most of them where patience is set", low=1)
+    lr: float | None = key(None, "Adam's learning rate", above=0.0)
+    weight_decay: float | None = key(None, "Adam's L2 penalty", low=0.0)
+    hidden_feats: tuple[int, ...] | None = key(None, "width of each encoder layer")
+    row_norm: str | None = key(
+        None, "scale each row of the features to norm 1", choices=("none", "l1", "l2")
+    )
+    samples_per_node: int | None = key(
+        None, "gae, vgae, arga, gae_cg, arga_cg: pairs drawn for the non-edges, over nodes", low=1
+    )
+    patience: int | None = key(
+        None, "dgi, gic: epochs without a lower loss after which training ends", low=1
+    )
+    window: int | None = key(
+        None, "deepwalk: steps on a walk that make two nodes near each other", low=1, high=39
+    )
+    hops: int | None = key(
+        None, "age: steps of the smoothing; null: 8, its paper's for Cora", low=1
+    )
+    positive_share: float | None = key(
+        None,
+        "age: share of the most alike pairs that are positive first; null: 0.011, as for Cora",
+        above=0.0,
+        high=1.0,
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hidden_feats is not None and (not self.hidden_feats or min(self.hidden_feats) < 1):
+            raise InputError(f"hidden_feats: expected widths of 1 or more, got {self.hidden_feats}")
 
 
 @dataclass(frozen=True)
@@ -314,6 +372,13 @@ class LossConfig(Section):
     )
     reconstruction_samples: int = key(
         5, "pairs sampled a node for the non-edges of the reconstruction", low=1
+    )
+    supporting_weight: float = key(
+        1.0,
+        "the paper's alpha for model.encoder vgae (links and divergence from the prior), arga "
+        "(links and discriminator), dgi (mutual information) and sage (neighbours): weight of the "
+        "model's own loss",
+        low=0.0,
     )
 
     @property
@@ -396,7 +461,8 @@ class LinksConfig(Section):
     score: str = key(
         "learned",
         "what `metrics` and predict-links are of: learned: log-odds of an edge, learned from the "
-        "training edges; dot: dot product of the embeddings, the paper's",
+        "training edges; dot: dot product of the embeddings, the paper's, and always that of a "
+        "baseline",
         choices=("learned", "dot"),
     )
     rising: bool = key(
@@ -462,6 +528,9 @@ class Config(Section):
     model: ModelConfig = section(ModelConfig, "encoder and head")
     loss: LossConfig = section(LossConfig, "loss terms")
     train: TrainConfig = section(TrainConfig, "optimisation")
+    baseline: BaselineConfig = section(
+        BaselineConfig, "a rival in place of USER; null: the setting of its paper"
+    )
     distributed: DistributedConfig = section(DistributedConfig, "several processes")
     links: LinksConfig = section(LinksConfig, "the task link_prediction")
     eval: EvalConfig = section(EvalConfig, "after training")
@@ -517,6 +586,11 @@ class Config(Section):
         )
 
     @property
+    def draws_for_supporting(self) -> bool:
+        """Whether the encoder's own loss draws pairs of nodes."""
+        return self.loss.supporting_weight > 0 and self.model.encoder in _DRAWING
+
+    @property
     def fits_gpu(self) -> bool:
         """Whether a GPU can train by these settings."""
         return self.train.mode == "full" and self.structure.engine != "dgl"
@@ -528,10 +602,11 @@ class Config(Section):
         ------
         InputError
         """
-        mode = self.train.mode
+        mode, kind = self.train.mode, self.model.kind
         self._refuse(
             "a distributed run",
             "a single process",
+            ("model.kind", kind, kind != "user", "user"),
             ("train.mode", mode, mode != "full", "full"),
             ("task", self.task, self.task != "clustering", "clustering"),
         )
@@ -543,6 +618,7 @@ class Config(Section):
         reconstruction = loss.reconstruction_weight
         unfit = (
             *more,
+            ("model.encoder", model.encoder, model.encoder in _WITH_LOSS, "gcn or gae"),
             ("model.observed_mix", model.observed_mix, model.observed_mix != 0, "0"),
             ("train.restarts", train.restarts, train.restarts != 1, "1"),
             ("train.consensus", train.consensus, train.consensus != "none", "none"),
@@ -616,6 +692,7 @@ class Config(Section):
             ),
             (self.train.plateau_factor == 1, "train.plateau_factor", "train.plateau_patience"),
             (self.train.mode != "partition", "train.mode", "train.partition"),
+            (self.model.kind == "user", "model.kind", "baseline"),
             (not loss.npsi_weight, "loss.npsi_weight", "loss.npsi_observed"),
             (self.model.num_clusters != "auto", "model.num_clusters", "model.auto_clusters"),
             (
@@ -641,7 +718,7 @@ class Config(Section):
                 "loss.observed_edge_form",
             ),
             (
-                not loss.reconstruction_weight,
+                not loss.reconstruction_weight and self.model.encoder not in _DRAWING,
                 "loss.reconstruction_weight",
                 "loss.reconstruction_samples",
             ),
@@ -650,6 +727,7 @@ class Config(Section):
                 "loss.reconstruction_weight",
                 "loss.reconstruction_form",
             ),
+            (self.model.encoder not in _WITH_LOSS, "model.encoder", "loss.supporting_weight"),
         )
         default = Config()
         lines = []

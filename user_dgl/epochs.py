@@ -56,10 +56,11 @@ class EpochLoop:
 
     # What a trainer adds.
 
-    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+    def _step(self) -> tuple[dict[str, float], int | None, dict[str, float]]:
         """One epoch: means of the terms over replicas, clusters in use, further numbers to report.
 
-        The clusters in use are those of the replica that uses fewest.
+        The clusters in use are those of the replica that uses fewest; None where there are no
+        clusters before the end.
         """
         raise NotImplementedError
 
@@ -68,6 +69,10 @@ class EpochLoop:
 
     def _refresh_candidates(self) -> None:
         """New candidates where they are due."""
+
+    def _converged(self) -> bool:
+        """Whether training ends before the last epoch asked for."""
+        return False
 
     def _agreed(self, number: int | None) -> int | None:
         """The signal to stop for; several processes stop together."""
@@ -103,7 +108,7 @@ class EpochLoop:
         )
         keeps_freed = self._keeps_freed
         with bar, ExitStack() as memory:
-            while progress.epoch < train.epochs:
+            while not self._ended():
                 started = time.perf_counter()
                 self._refresh_candidates()
                 terms, in_use, extra = self._step()
@@ -120,7 +125,7 @@ class EpochLoop:
                 bar.update()
                 number = self._agreed(self.stop.number)
                 due = progress.epoch % train.checkpoint_every == 0
-                if due or number is not None or progress.epoch == train.epochs:
+                if due or number is not None or self._ended():
                     self._checkpoint()
                 if number is not None:
                     raise StoppedError(
@@ -128,6 +133,9 @@ class EpochLoop:
                         "train.resume=true goes on from there",
                         number,
                     )
+
+    def _ended(self) -> bool:
+        return self._progress.epoch >= self.config.train.epochs or self._converged()
 
     def _finite_means(self, terms: dict[str, torch.Tensor]) -> dict[str, float]:
         return finite_means(
@@ -137,24 +145,23 @@ class EpochLoop:
         )
 
     def _report(
-        self, terms: dict[str, float], in_use: int, extra: dict[str, float], seconds: float
+        self, terms: dict[str, float], in_use: int | None, extra: dict[str, float], seconds: float
     ) -> None:
         progress, train = self._progress, self.config.train
         row = {"epoch": progress.epoch, "loss": terms["total"]}
         row |= {name: value for name, value in terms.items() if name != "total"}
-        row |= {
-            "clusters_in_use": in_use,
-            "lr": self.optimizer.param_groups[0]["lr"],
-            "seconds": seconds,
-        }
+        if in_use is not None:
+            row["clusters_in_use"] = in_use
+            self._watch_collapse(in_use)
+        row |= {"lr": self.optimizer.param_groups[0]["lr"], "seconds": seconds}
         self.record(row | extra)
-        self._watch_collapse(in_use)
-        if progress.epoch % train.log_every and progress.epoch != train.epochs:
+        if progress.epoch % train.log_every and not self._ended():
             return
         parts = [f"Epoch {progress.epoch:05d}", f"Loss {terms['total']:.4f}"]
         parts += [f"{name} {value:.4f}" for name, value in terms.items() if name != "total"]
         parts += [f"{name.replace('_', ' ')} {value:.4f}" for name, value in extra.items()]
-        parts += [f"Clusters {in_use}", f"Time {seconds:.3f}"]
+        parts += [f"Clusters {in_use}"] if in_use is not None else []
+        parts.append(f"Time {seconds:.3f}")
         self.log(" | ".join(parts))
 
     def _watch_collapse(self, in_use: int) -> None:

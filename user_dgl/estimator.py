@@ -138,6 +138,11 @@ class USERClustering(ClusterMixin, BaseEstimator):
         """
         graph, feat, notes = _graph_and_features(adjacency, features)
         config = self._settings()
+        if config.model.kind != "user":
+            raise InputError(
+                f"model.kind={config.model.kind}: USERClustering fits USER; `user-dgl train` "
+                "trains the others"
+            )
         inert = config.inert_settings()
         config, raw_feat, more = with_features(config, graph, feat)
         for line in [*notes, *inert, *more]:

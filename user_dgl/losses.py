@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import torch
-from torch.nn.functional import softplus
 
 from user_dgl.config import LossConfig
 from user_dgl.entropy import PartitionSums, npsi, partition_sums
 from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
 from user_dgl.model import State, columns_of_each
-from user_dgl.ops import edge_dot, weighted_degree
+from user_dgl.objectives import SampledPairs, link_cross_entropy, link_scores, sample_pairs
+from user_dgl.ops import weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
 _LEAST_SQUARE = 1e-12
@@ -168,9 +168,7 @@ def reconstruction_loss(
 
     ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
     on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
-    Welling (2016), but for self-loops, in which both count as much,
-    :math:`-\mathrm{mean}_E \log \sigma(\langle h_u, h_v \rangle)
-    - \mathrm{mean}_{\bar E} \log \sigma(-\langle h_u, h_v \rangle)`.
+    Welling (2016), in which both count as much, see `user_dgl.objectives.link_cross_entropy`.
 
     The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
     from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;
@@ -191,36 +189,22 @@ def reconstruction_loss(
     -------
     Tensor (R,)
     """
-    num_nodes, device = graph.num_nodes, graph.src.device
-    squared = form == "squared"
-    if num_nodes < 2:
-        return torch.stack([_diagonal_loss(h) if squared else h.sum() * 0 for h in hidden])
-    u = torch.randint(num_nodes, (num_samples,), generator=generator)
-    # Any node but u, uniformly, so that each unordered pair is equally likely.
-    v = torch.randint(num_nodes - 1, (num_samples,), generator=generator)
-    v = v + (v >= u)
-    low, high = torch.minimum(u, v), torch.maximum(u, v)
-    is_edge = torch.from_numpy(graph.positions((low * num_nodes + high).numpy()) >= 0).to(device)
-    low, high = low.to(device), high.to(device)
-    losses = []
-    for h in hidden:
-        edges, sampled = edge_dot(graph, h, engine), (h[low] * h[high]).sum(1)
-        if not squared:
-            non_edges = softplus(sampled).masked_fill(is_edge, 0.0).sum()
-            non_edges = non_edges / (~is_edge).sum().clamp(1)
-            losses.append(softplus(-edges).sum() / max(graph.num_edges, 1) + non_edges)
-            continue
-        sampled = torch.sigmoid(sampled).square().masked_fill(is_edge, 0.0).mean()
-        losses.append(
-            _diagonal_loss(h)
-            + 2 * (torch.sigmoid(edges) - 1).square().sum()
-            + num_nodes * (num_nodes - 1) * sampled
-        )
-    return torch.stack(losses)
+    pairs = sample_pairs(graph, num_samples, generator)
+    loss = _squared_error if form == "squared" else link_cross_entropy
+    return torch.stack([loss(graph, h, pairs, engine) for h in hidden])
 
 
-def _diagonal_loss(hidden: torch.Tensor) -> torch.Tensor:
-    return torch.sigmoid(hidden.square().sum(1)).square().sum()
+def _squared_error(
+    graph: Graph, hidden: torch.Tensor, pairs: SampledPairs, engine: str
+) -> torch.Tensor:
+    num_nodes, (edges, loops) = graph.num_nodes, link_scores(graph, hidden, engine)
+    score = (hidden[pairs.low] * hidden[pairs.high]).sum(1)
+    sampled = torch.sigmoid(score).square().masked_fill(pairs.is_edge, 0.0)
+    return (
+        torch.sigmoid(loops).square().sum()
+        + 2 * (torch.sigmoid(edges) - 1).square().sum()
+        + num_nodes * (num_nodes - 1) * sampled.sum() / max(len(score), 1)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,6 +377,11 @@ class USERLoss:
                 self.graph, state.hidden, samples, generator, self.engine, form
             )
             terms["reconstruction"] = config.reconstruction_weight * penalty
+        if config.supporting_weight and state.supporting is not None:
+            own = state.supporting(self.graph, config.reconstruction_samples, generator)
+            for name in own[0]:
+                each = torch.stack([one[name] for one in own])
+                terms[f"supporting_{name}"] = config.supporting_weight * each
         return terms
 
     def sums(self, state: State, scope: Scope | None = None) -> LossSums:

@@ -31,6 +31,10 @@ _PAIR_WEIGHTED = 12 + 16
 _PAIR_LEARNED = 16 + 12
 # Blocks (N, width) at once: of the first layer, each further one and the assignment; with dropout.
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
+# Blocks (S, width) of the S pairs drawn for non-edges.
+_DRAWN = 4.2
+# Encoders whose own loss takes a second pass.
+_TWO_PASSES = ("vgae", "dgi")
 # Blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
 # The same of the terms of pairs; an edge with its random pairs and their terms; examples fitted.
@@ -75,6 +79,7 @@ def plan_memory(
     device: torch.device = _CPU,
     num_processes: int = 1,
     halo: int = 0,
+    beside: float = 0.0,
 ) -> MemoryPlan:
     """Highest resident set that a run is expected to reach.
 
@@ -93,13 +98,15 @@ def plan_memory(
         That share the machine.
     halo : int
         Nodes of other processes whose rows come in at each product.
+    beside : float
+        Bytes that training holds beside the model and what its encoder computes.
     """
     now = resident_mb()
     if config.train.mode == "partition":
         added = _partition_bytes(config, num_edges, feat)
         return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
     before = _preparation_bytes(config, num_edges, feat)
-    step = 0.0 if device.type == "cuda" else _step_bytes(config, num_edges, feat, halo)
+    step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
     if step and _glibc() is not None:
         added = (_FIXED + max(_KEPT_SHARE * step, before)) / 1e6
         if added < available_memory_mb() / 2 / num_processes:
@@ -159,10 +166,21 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
         if model.dropout:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
+        if model.encoder in _TWO_PASSES:
+            width *= 2
+        width += _DRAWN * _drawn_pairs(config) * model.hidden_feats[-1]
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
     width += train.restarts * assignment * model.most_clusters
     rows = num_nodes + _HALO_SHARE * halo
     return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
+
+
+def _drawn_pairs(config) -> int:
+    """Pairs drawn for non-edges, over N, at a time."""
+    if config.model.kind != "user":
+        return config.baseline.samples_per_node or 0
+    draws = config.loss.reconstruction_weight or config.draws_for_supporting
+    return config.train.restarts * config.loss.reconstruction_samples if draws else 0
 
 
 def _preparation_bytes(config, num_edges, feat) -> float:
@@ -248,7 +266,11 @@ def _partition_bytes(config, num_edges, feat) -> float:
 
 
 def check_memory(
-    config: Config, num_edges: int, feat: sp.csr_matrix, device: torch.device = _CPU
+    config: Config,
+    num_edges: int,
+    feat: sp.csr_matrix,
+    device: torch.device = _CPU,
+    beside: float = 0.0,
 ) -> tuple[str, MemoryPlan]:
     """One line on the memory that a run will take, and the plan; refuses what cannot fit.
 
@@ -257,14 +279,16 @@ def check_memory(
     InputError
         The peak expected is more than the machine or its GPU has.
     """
-    plan = plan_memory(config, num_edges, feat, device)
+    plan = plan_memory(config, num_edges, feat, device, beside=beside)
     expected, there = plan.expected_mb, machine_memory_mb()
     line = f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
     if device.type == "cuda":
         # Of the machine's the stages before training are foretold, not what CUDA's libraries take.
-        line += f", and {gpu_memory_line(config, num_edges, feat, device)}"
+        line += f", and {gpu_memory_line(config, num_edges, feat, device, beside=beside)}"
     if expected > there:
-        if config.model.encoder == "smooth":
+        if config.model.kind != "user":
+            remedy = "lower baseline.hidden_feats"
+        elif config.model.encoder == "smooth":
             remedy = "lower model.smooth.num_components and structure.critic.num_components"
         elif config.train.mode == "partition":
             remedy = "raise train.partition.num_parts, or lower model.hidden_feats"
@@ -284,6 +308,7 @@ def gpu_memory_line(
     device: torch.device,
     num_processes: int = 1,
     halo: int = 0,
+    beside: float = 0.0,
 ) -> str:
     """What training holds of a GPU that so many processes share; refuses what cannot fit.
 
@@ -291,15 +316,17 @@ def gpu_memory_line(
     ------
     InputError
     """
-    expected = _step_bytes(config, num_edges, feat, halo)
+    expected = beside + _step_bytes(config, num_edges, feat, halo)
     # What torch keeps for its next tensor is free for this process.
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = (torch.cuda.mem_get_info(device)[0] + kept) / num_processes
     if expected > free:
+        user = config.model.kind == "user"
+        widths = "model.hidden_feats or train.restarts" if user else "baseline.hidden_feats"
         raise InputError(
             f"training would need about {expected / 1e9:.1f} GB of the GPU, of which "
             f"{free / 1e9:.1f} are free for each of {num_processes} processes there: set "
-            "device=cpu, or lower model.hidden_feats or train.restarts"
+            f"device=cpu, or lower {widths}"
         )
     return f"about {expected / 1e9:.2f} GB of the GPU's {free / 1e9:.1f} free"
 

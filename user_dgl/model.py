@@ -1,15 +1,18 @@
 """USER: learned structure, supported encoders, assignment heads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 from torch import nn
 
 from user_dgl.config import ModelConfig
 from user_dgl.dropout import Dropout
-from user_dgl.encoders import ENCODERS, Smooth
+from user_dgl.encoders import ENCODERS, Pass, Smooth
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
+from user_dgl.objectives import sample_pairs
 from user_dgl.propagation import Propagation
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
@@ -37,6 +40,9 @@ class State:
         Their arg max.
     assignment : Tensor (N, R, K)
         Y, rows sum to 1.
+    supporting : callable or None
+        Terms of the loss of each encoder by itself, for the observed graph, pairs drawn a node and
+        a generator; None of a part of a graph.
     """
 
     graph: Graph
@@ -48,6 +54,7 @@ class State:
     logits: torch.Tensor
     clusters: torch.Tensor
     assignment: torch.Tensor
+    supporting: Callable[[Graph, int, torch.Generator | None], list[dict]] | None = None
 
 
 class CentroidHead(nn.Module):
@@ -157,7 +164,19 @@ class USER(nn.Module):
             logits=logits,
             clusters=logits.argmax(2),
             assignment=torch.softmax(dropped, 2),
+            supporting=partial(self._supporting, features, hidden, propagations),
         )
+
+    def _supporting(
+        self, features, hidden, propagations, observed, samples_per_node, generator
+    ) -> list[dict[str, torch.Tensor]]:
+        """Terms () of each encoder's own loss."""
+        num_samples = samples_per_node * observed.num_nodes
+        pairs = cache(lambda: sample_pairs(observed, num_samples, generator))
+        return [
+            encoder.supporting_loss(Pass(observed, s, features, h, pairs, generator, self.engine))
+            for encoder, s, h in zip(self.encoders, self.of_each(propagations), hidden, strict=True)
+        ]
 
     def forward_part(
         self, features: FeatureMatrix, propagation

@@ -310,6 +310,11 @@ def _dgl_ops():
     return dgl.ops
 
 
+def both_directions(graph: Graph):
+    """DGLGraph of both directions, on the CPU and kept with the graph."""
+    return _dgl_graphs(graph)[0]
+
+
 def _dgl_graphs(graph: Graph):
     """DGLGraphs of both directions (all u -> v, then all v -> u) and of the pairs alone."""
     from user_dgl._dgl import dgl

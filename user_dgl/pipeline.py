@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from user_dgl.baselines import settled
+from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
 from user_dgl.data.edge_list import read_labels
@@ -146,8 +148,8 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     ------
     InputError
     """
+    config, warnings = settled(config)
     data, noisy, split = load_noisy_data(config, log)
-    warnings = config.inert_settings()
     asked = config
     config, raw_feat, more = with_features(config, noisy.graph, data.feat)
     warnings += more
@@ -187,9 +189,12 @@ def trainer_of(
     feat: sp.csr_matrix,
     log: Callable[[str], None],
     held_out: np.ndarray | None = None,
-) -> Trainer:
-    """The trainer that ``train.mode`` asks for; ``held_out`` as in `Trainer`."""
-    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+) -> Trainer | BaselineTrainer:
+    """The trainer that ``model.kind`` and ``train.mode`` ask for; ``held_out`` as in `Trainer`."""
+    if config.model.kind != "user":
+        kind = BaselineTrainer
+    else:
+        kind = PartitionTrainer if config.train.mode == "partition" else Trainer
     return kind(graph, feat, config, log=log, held_out=held_out)
 
 
@@ -200,7 +205,7 @@ def finished_result(
     run = RunDirectory(output_dir)
     if not (config.train.resume and run.finished()):
         return None
-    run.check_same_settings(config)
+    run.check_same_settings(settled(config)[0])
     log(f"{output_dir}: the run there is finished; nothing to do")
     return run.read_result()
 
@@ -304,9 +309,9 @@ def write_outputs(
     result["stages"] = [
         *choices.stages,
         {
-            "name": "user",
+            "name": config.model.kind,
             "restarts": config.train.restarts,
-            "epochs": config.train.epochs,
+            "epochs": len(fit.epoch_seconds),
             "seconds": sum(fit.epoch_seconds),
         },
     ]
@@ -421,7 +426,7 @@ def _result(inputs: Inputs, fit: Fit, choices: Choices) -> dict[str, Any]:
         },
         "loss": fit.loss,
         "restart_losses": fit.restart_losses,
-        "epochs": config.train.epochs,
+        "epochs": len(fit.epoch_seconds),
         "seconds_per_epoch": statistics.median(fit.epoch_seconds),
         "engine": fit.engine,
         "device": fit.device,

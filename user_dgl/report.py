@@ -512,7 +512,9 @@ def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
 def _add_training(page: Page, content: _Content) -> None:
     rows = pd.DataFrame(content.rows)
     # The weighted terms stand between these two, see `user_dgl.epochs`.
-    first, last = (rows.columns.get_loc(name) for name in ("loss", "clusters_in_use"))
+    # Baselines have no clusters before the end.
+    behind = "clusters_in_use" if "clusters_in_use" in rows else "lr"
+    first, last = (rows.columns.get_loc(name) for name in ("loss", behind))
     curves = {"loss, the sum of the terms": ["loss"]}
     if "exact_loss" in rows:  # of the whole graph, after epochs in which parts were trained
         curves = {"loss, the sum of the terms; points: exact_loss": ["loss", "exact_loss"]}

@@ -81,18 +81,22 @@ _KINDS = {bool: "true, false", int: "whole number", float: "number", str: "text"
 
 def _values(hint, metadata) -> str:
     """What a key takes, in words."""
-    if metadata["choices"]:
-        return ", ".join(f"`{choice}`" for choice in metadata["choices"])
     args = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple:
-        kinds, null = [f"list of {_KINDS[args[0]]}s"], False
-    else:
-        null = type(None) in args
-        kinds = [_KINDS[kind] for kind in args or (hint,) if kind in _KINDS]
-        kinds += [f"`{word}`" for kind in args for word in typing.get_args(kind)]
+    null = type(None) in args
+    if metadata["choices"]:
+        return ", ".join(f"`{choice}`" for choice in metadata["choices"]) + ", null" * null
+    of_several = args and typing.get_origin(hint) is not tuple
+    kinds = [_kind(part) for part in (args if of_several else (hint,)) if part is not type(None)]
     bounds = (("low", "at least"), ("above", "above"), ("high", "at most"))
     kinds += [f"{word} {metadata[name]}" for name, word in bounds if metadata[name] is not None]
     return ", ".join(kinds) + ", null" * null
+
+
+def _kind(hint) -> str:
+    args = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return f"list of {_KINDS[args[0]]}s"
+    return _KINDS[hint] if hint in _KINDS else ", ".join(f"`{word}`" for word in args)
 
 
 def place(where, full):

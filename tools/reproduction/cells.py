@@ -104,7 +104,13 @@ def settings_digest(config: Config) -> str:
 
     So a setting that is added later, at a default that changes nothing, leaves finished cells as
     they are; after a change of a default or of the code, cells have to be run with ``--force``.
+    Of a baseline the settings that it is trained by count, not those of USER in its config.
     """
+    if config.model.kind != "user":
+        # With the methods, which need torch: seconds that the other tables do without.
+        from user_dgl.baselines import settled
+
+        config, _ = settled(config)
     config = replace(
         config,
         output_dir=None,

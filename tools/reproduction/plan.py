@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from reproduction import paper
 from reproduction.cells import Cell
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -84,16 +85,31 @@ LARGE = {
 }
 LARGE_SEEDS = range(3)
 
+# The paper's rivals, each trained by the model.kind of its name in lower case.
+BASELINES = [name for name in paper.METHODS if name != "USER"]
+# AGE's own settings for a set, from its code, where they are not those for Cora.
+BASELINE_SETTINGS = {
+    ("citeseer", "AGE"): ("baseline.hops=3", "baseline.positive_share=0.0015"),
+    ("wiki", "AGE"): ("baseline.hops=1", "baseline.positive_share=0.0011"),
+}
+BASELINES_SEEDS = range(5)
+
 # The same model and data in one batch and in sixteen. An epoch in parts makes as many updates.
 PARTS = ("pubmed", "coauthor_cs")
 PARTS_METHODS = {"full batch": (), "in parts": ("train.mode=partition", "train.epochs=30")}
 PARTS_SEEDS = range(5)
 
-# Config, rates and seeds of each method on the paper's sets; and sets whose results no setting was
-# chosen by.
+# Those of the paper's rivals that it has links of, beside GAE, which is USER without its terms.
+LINK_BASELINES = ("ARGA", "GAE_CG", "ARGA_CG")
+# Config, overrides and seeds of each method on the paper's sets; and sets whose results no setting
+# was chosen by.
 LINK_METHODS = {
-    "GAE": ("link/gae.yaml", FLIP_RATES, range(3)),
-    "USER-DGL": ("link/{dataset}.yaml", FLIP_RATES, SEEDS),
+    "GAE": ("link/gae.yaml", (), range(3)),
+    **{
+        name: ("link/{dataset}.yaml", (f"model.kind={name.lower()}",), range(3))
+        for name in LINK_BASELINES
+    },
+    "USER-DGL": ("link/{dataset}.yaml", (), SEEDS),
 }
 LINK = ("citeseer", "wiki")
 LINK_UNSEEN = ("cora", "pubmed", "coauthor_physics")
@@ -135,6 +151,10 @@ GRID = {
 PARAMETERS_RATE = 10
 PARAMETERS_SEEDS = range(5)
 
+# What --thin leaves of a table, beside two of its rates.
+THIN_SEEDS = range(2)
+THIN_DATASETS = {"baselines": ("cora", "citeseer"), "link": LINK}
+
 CASE_STUDY = [("cora", "USER-DGL", 50, 0)]
 
 
@@ -174,6 +194,20 @@ def meta_attack() -> list[Cell]:
     return cells
 
 
+def baselines() -> list[Cell]:
+    """USER-DGL and the paper's rivals, from the same code, under random flips."""
+    return [
+        _cell("baselines", dataset, method, rate, seed, METHODS["USER-DGL"], overrides)
+        for dataset in ("cora", "citeseer", "wiki")
+        for method, overrides in (
+            ("USER-DGL", ()),
+            *((name, _of_baseline(dataset, name)) for name in BASELINES),
+        )
+        for rate in FLIP_RATES
+        for seed in BASELINES_SEEDS
+    ]
+
+
 def unseen() -> list[Cell]:
     """One config, unchanged, on sets that it was not made for."""
     return [
@@ -211,10 +245,10 @@ def link() -> list[Cell]:
     ours, _, _ = LINK_METHODS["USER-DGL"]
     return [
         *(
-            _cell("link", dataset, method, rate, seed, config)
+            _cell("link", dataset, method, rate, seed, config, overrides)
             for dataset in LINK
-            for method, (config, rates, seeds) in LINK_METHODS.items()
-            for rate in rates
+            for method, (config, overrides, seeds) in LINK_METHODS.items()
+            for rate in FLIP_RATES
             for seed in seeds
         ),
         *(
@@ -260,6 +294,7 @@ def case_study() -> list[Cell]:
 TABLES: dict[str, Callable[[], list[Cell]]] = {
     "random-noise": random_noise,
     "meta-attack": meta_attack,
+    "baselines": baselines,
     "unseen": unseen,
     "large": large,
     "parts": parts,
@@ -291,6 +326,22 @@ def select(cells: Iterable[Cell], **wanted) -> list[Cell]:
         if fits and not optional:
             chosen.append(cell)
     return chosen
+
+
+def thin(cells: list[Cell]) -> list[Cell]:
+    """Those of a table's cells that show its gist: two seeds, the lowest and the highest rate."""
+    rates = {cell.rate for cell in cells}
+    return [
+        cell
+        for cell in cells
+        if cell.rate in (min(rates), max(rates))
+        and cell.seed in THIN_SEEDS
+        and cell.dataset in THIN_DATASETS.get(cell.table, [cell.dataset])
+    ]
+
+
+def _of_baseline(dataset: str, method: str) -> tuple[str, ...]:
+    return (f"model.kind={method.lower()}", *BASELINE_SETTINGS.get((dataset, method), ()))
 
 
 def _cell(table, dataset, method, rate, seed, config=None, overrides=(), keeps_run=False) -> Cell:

@@ -7,7 +7,16 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import Cell, current_rows, write_text
-from reproduction.plan import LARGE, LINK, METHODS, PARTS_METHODS, config_name
+from reproduction.plan import (
+    BASELINES,
+    FLIP_RATES,
+    LARGE,
+    LINK,
+    LINK_BASELINES,
+    METHODS,
+    PARTS_METHODS,
+    config_name,
+)
 from reproduction.summary import markdown, mean_std, paired
 from reproduction.tables import NAMES
 
@@ -90,6 +99,30 @@ def _meta_attack(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["attacked edges, NMI", *(f"{rate} %" for rate in rates)], body)
 
 
+def _baselines(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    """Ours and in parentheses the paper's, at the lowest and the highest rate."""
+    columns = [
+        (dataset, rate)
+        for dataset in dict.fromkeys(rows["dataset"])
+        for rate in (min(FLIP_RATES), max(FLIP_RATES))
+    ]
+    figures = {
+        dataset: paper.printed("random-noise", dataset).set_index(["method", "rate"])["mean"]
+        for dataset, _ in columns
+    }
+    body = []
+    for method in dict.fromkeys(cell.method for cell in cells):
+        line = [f"`{method.lower()}`" if method in BASELINES else method]
+        for dataset, rate in columns:
+            chosen = rows[(rows["dataset"] == dataset) & (rows["method"] == method)]
+            (entry,) = _by_rate(chosen, "nmi", {rate: 0})
+            printed = figures[dataset]["USER" if method == "USER-DGL" else method, rate]
+            line.append(f"{entry} ({printed:.1f})" if entry else "")
+        body.append(line)
+    header = [f"{NAMES[dataset]} {rate} %" for dataset, rate in columns]
+    return markdown(["NMI", *header], body)
+
+
 def _unseen(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     body = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
@@ -147,6 +180,7 @@ def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
         for method, score, name in (
             ("USER-DGL", "prepared_smoothed_cosine", "cosine of smoothed features"),
             ("GAE", "dot", "`configs/link/gae.yaml`"),
+            *((n, "dot", f"`model.kind={n.lower()}`") for n in LINK_BASELINES),
             ("USER-DGL", "dot", f"`configs/link/{dataset}.yaml`, `links.score=dot`"),
             ("USER-DGL", "learned", f"`configs/link/{dataset}.yaml`"),
         ):
@@ -173,6 +207,7 @@ def _means(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str
 _SHORT = {
     "random-noise": _random_noise,
     "meta-attack": _meta_attack,
+    "baselines": _baselines,
     "unseen": _unseen,
     "large": _large,
     "parts": _parts,

@@ -7,7 +7,7 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import ASSIGNMENTS, KEY, Cell
-from reproduction.plan import OPTIONAL
+from reproduction.plan import LINK_METHODS, OPTIONAL
 from reproduction.summary import markdown, mean_std, paired
 
 NAMES = {
@@ -155,19 +155,60 @@ def _printed(figure: pd.Series) -> str:
     return text if np.isnan(figure["std"]) else f"{text} ± {figure['std']:.1f}"
 
 
-def _all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
-    """The paper's eleven columns."""
-    figures = paper.printed(table, dataset)
-    if figures.empty:
-        return []
-    body = []
+def _of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]:
+    """A row for each of the paper's columns."""
+    figures, body = paper.printed(table, dataset), []
     for method in paper.METHODS:
         chosen = figures[figures["method"] == method].set_index("rate")
-        cells = [_printed(chosen.loc[rate]) if rate in chosen.index else "" for rate in rates]
-        body.append([method, *cells])
+        if not chosen.empty:
+            cells = [_printed(chosen.loc[rate]) if rate in chosen.index else "" for rate in rates]
+            body.append([method, *cells])
+    return body
+
+
+def _all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
+    """The paper's eleven columns."""
+    body = _of_paper(table, dataset, rates)
+    if not body:
+        return []
     return [f"NMI of the paper's methods on {NAMES[dataset]}:", "", *markdown(
         ["paper", *(f"{rate} %" for rate in rates)], body
     )]  # fmt: skip
+
+
+def _beside_paper(dataset: str, rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+    """A row for each method, the paper's figure behind each entry, and the paper's USER."""
+    figures = paper.printed("random-noise", dataset).set_index(["method", "rate"])["mean"]
+    body = [
+        [
+            method,
+            *(
+                f"{entry} ({figures[method, rate]:.1f})".strip()
+                if (method, rate) in figures
+                else entry
+                for rate, entry in zip(planned, _by_rate(chosen, "nmi", planned), strict=True)
+            ),
+        ]
+        for method, chosen in rows.groupby("method", sort=False)
+    ]
+    return [*body, ["paper: USER", *(f"({figures['USER', rate]:.1f})" for rate in planned)]]
+
+
+def _ahead_of(rows: pd.DataFrame, first: str, planned: dict[int, int]) -> list[list[str]]:
+    """How far one method is ahead of each other one on the same graphs."""
+    nmi = rows.pivot(index=["rate", "seed"], columns="method", values="nmi")
+    if first not in nmi:
+        return []
+    body = []
+    for method in rows["method"].unique():
+        if method != first:
+            difference = nmi[first] - nmi[method]
+            cells = [
+                paired(difference[difference.index.get_level_values("rate") == r], n)
+                for r, n in planned.items()
+            ]
+            body.append([f"{first} − {method}", *cells])
+    return body
 
 
 def _differences(rows: pd.DataFrame, floor: str) -> pd.Series:
@@ -175,10 +216,10 @@ def _differences(rows: pd.DataFrame, floor: str) -> pd.Series:
 
 
 def _link_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
-    """GAE by its dot products, ours by its own and by the learned score."""
+    """Rivals by their dot products, ours by its own and by the learned score."""
     body = []
     for method, score, name in (
-        ("GAE", "dot", "GAE"),
+        *((name, "dot", name) for name in LINK_METHODS if name != "USER-DGL"),
         ("USER-DGL", "dot", "USER-DGL, dot product"),
         ("USER-DGL", "learned", "USER-DGL"),
     ):
@@ -269,6 +310,26 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
     return page
 
 
+def _baselines_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+    lines = [
+        LEGEND,
+        "In parentheses: the paper's mean. Each seed has its own flips, the same for all methods.",
+        "",
+    ]
+    for dataset in _order(plan, "dataset", rows["dataset"]):
+        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
+        planned = {rate: _planned(plan, dataset, rate) for rate in rates}
+        chosen = _in_order(rows[rows["dataset"] == dataset], plan)
+        columns = [f"{rate} %" for rate in rates]
+        floors = {name: FLOORS[name] for name in ("features_kmeans", "smooth_kmeans")}
+        lines += [f"## {NAMES.get(dataset, dataset)}", ""]
+        body = _floor_rows(chosen, "nmi", planned, floors) + _beside_paper(dataset, chosen, planned)
+        lines += markdown(["NMI", *columns], body)
+        lines += [PAIRED_LEGEND, ""]
+        lines += markdown(["NMI", *columns], _ahead_of(chosen, "USER-DGL", planned))
+    return [*lines, *_cost(rows, plan)]
+
+
 def _in_order(rows: pd.DataFrame, plan: pd.DataFrame) -> pd.DataFrame:
     """Rows with their methods in the order of the plan."""
     methods = _order(plan, "method", rows["method"])
@@ -317,7 +378,7 @@ def _link_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         LEGEND,
         "Of the edges 5 % are held out for validation and 10 % for test, with as many non-edges, "
         "by the seed; flips follow, and leave all of these pairs. The validation pairs choose "
-        "nothing. GAE and dot products score a pair by its embeddings, USER-DGL by the log-odds "
+        "nothing. Rivals and dot products score a pair by its embeddings, USER-DGL by the log-odds "
         "that it has learned from the training edges.",
         "",
     ]
@@ -328,7 +389,10 @@ def _link_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         columns = [f"{rate} %" for rate in rates]
         lines += [f"## {NAMES.get(dataset, dataset)}", ""]
         for metric in ("auc", "ap"):
-            printed = _paper_rows(f"link-{metric}", dataset, rates)
+            printed = [
+                [f"paper: {name}", *entries]
+                for name, *entries in _of_paper(f"link-{metric}", dataset, rates)
+            ]
             floors = _floor_rows(chosen, metric, planned, LINK_FLOORS)
             body = [*printed, *floors, *_link_rows(chosen, metric, planned)]
             lines += markdown([metric.upper(), *columns], body)
@@ -423,6 +487,7 @@ _PAGES = {
             "paper attacked graphs of its own, so its rows are of other graphs than ours."
         ],
     ),
+    "baselines": _baselines_page,
     "unseen": _unseen_page,
     "large": _unseen_page,
     "parts": _ablation_page,

@@ -6,11 +6,12 @@ import torch
 from torch import nn
 
 from user_dgl.dropout import Dropout
+from user_dgl.encoders.base import Encoder
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.propagation import Propagation
 
 
-class GAE(nn.Module):
+class GAE(Encoder):
     r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm.
 
     Parameters

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from user_dgl.dropout import Dropout
+from user_dgl.encoders.base import Encoder
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.propagation import Propagation
 
@@ -40,7 +41,7 @@ class InputBatchNormLinear(nn.Module):
         return features.centred_matmul(scale[:, None] * weight).add_(self.beta @ weight)
 
 
-class GCN(nn.Module):
+class GCN(Encoder):
     r"""Layers :math:`H \leftarrow \mathrm{BN}(\mathrm{ReLU}(S H W + b))` on normalised features.
 
     Follows the authors' code: BatchNorm on the input and after each ReLU, dropout between layers.

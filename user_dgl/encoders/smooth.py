@@ -3,11 +3,12 @@
 import torch
 from torch import nn
 
+from user_dgl.encoders.base import Encoder
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.propagation import Propagation, smooth
 
 
-class Smooth(nn.Module):
+class Smooth(Encoder):
     r"""Unit rows of :math:`a Z + \frac{1 - a}{K} \sum_{t=1}^K S^t Z`.
 
     Not in the paper. Nothing is learned but S, so there is nothing to overfit to a wrong edge.

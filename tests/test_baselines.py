@@ -1,0 +1,304 @@
+"""The baselines on small block models, alone and through the command."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from graphs import dense, random_graph
+from scipy.spatial.distance import pdist
+from torch.distributions import Normal, kl_divergence
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from user_dgl import pipeline
+from user_dgl.baselines import BASELINES, settled
+from user_dgl.baselines.training import BaselineTrainer
+from user_dgl.checkpoint import load_checkpoint, save_checkpoint
+from user_dgl.cli import main
+from user_dgl.config import SyntheticConfig, load_config
+from user_dgl.data import block_model, load_data
+from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.features import prepare_features
+from user_dgl.metrics import clustering_metrics
+from user_dgl.objectives import (
+    LinkTargets,
+    gaussian_divergence,
+    link_cross_entropy,
+    sample_pairs,
+)
+
+SMALL = SyntheticConfig(num_nodes=150, num_blocks=3, average_degree=12, mixing=0.1)
+DATA = ["data.synthetic.num_nodes=300", "data.synthetic.num_blocks=3", "model.num_clusters=3"]
+# Epochs that suffice to see the loss fall.
+EPOCHS = {"deepwalk": 3, "age": 20, "gca": 20, "arga": 15, "arga_cg": 10}
+
+
+def trainer_of(kind, more=(), **callbacks):
+    """A baseline's trainer on the small block model, and the rows that it will report."""
+    data, rows = block_model(SMALL), []
+    epochs = EPOCHS.get(kind, 40)
+    overrides = [f"model.kind={kind}", "model.num_clusters=3", f"baseline.epochs={epochs}"]
+    if kind == "deepwalk":  # few nodes, so few updates an epoch
+        overrides.append("baseline.lr=0.1")
+    overrides += more
+    config, _ = settled(load_config(None, overrides))
+    feat = prepare_features(data.feat, config.features)
+    trainer = BaselineTrainer(data.graph, feat, config, record=rows.append, **callbacks)
+    trainer.shows_progress = False
+    return trainer, rows
+
+
+@pytest.mark.parametrize("kind", BASELINES)
+def test_a_baseline_finds_the_blocks_as_its_loss_falls_and_repeats_itself(kind):
+    trainer, rows = trainer_of(kind)
+    fit = trainer.fit()
+    # What the players of a game lose is not bound to fall.
+    name = "reconstruction" if kind.startswith("arga") else "loss"
+    assert np.mean([row[name] for row in rows[-3:]]) < rows[0][name]
+    assert clustering_metrics(block_model(SMALL).labels, fit.clusters)["nmi"] > 50
+    assert (fit.weight == 1).all()
+    again = trainer_of(kind)[0].fit()
+    np.testing.assert_array_equal(fit.embedding, again.embedding)
+    np.testing.assert_array_equal(fit.clusters, again.clusters)
+    other = trainer_of(kind, ["seed=1"])[0].fit()
+    assert not np.array_equal(fit.embedding, other.embedding)
+
+
+@pytest.mark.parametrize("kind", BASELINES)
+def test_resumed_equals_uninterrupted(kind, tmp_path):
+    more = [f"baseline.epochs={4 if kind == 'deepwalk' else 14}", "train.checkpoint_every=1"]
+    numbers = iter(range(100))
+
+    def save(state):
+        save_checkpoint(tmp_path / f"{next(numbers)}.pt", state)
+
+    whole = trainer_of(kind, more, save=save)[0].fit()
+    middle = 2 if kind == "deepwalk" else 12
+    resumed = trainer_of(kind, more)[0].fit(load_checkpoint(tmp_path / f"{middle}.pt"))
+    np.testing.assert_array_equal(whole.embedding, resumed.embedding)
+    np.testing.assert_array_equal(whole.clusters, resumed.clusters)
+    assert whole.loss == resumed.loss
+
+
+def test_a_checkpoint_of_another_graph_is_refused():
+    states = []
+    trainer, _ = trainer_of("gae", ["baseline.epochs=1"], save=states.append)
+    trainer.fit()
+    states[-1]["keys"] = states[-1]["keys"][1:]
+    with pytest.raises(InputError, match="other data"):
+        trainer_of("gae", ["baseline.epochs=1"])[0].fit(states[-1])
+
+
+def test_training_ends_when_the_loss_stays_and_the_best_weights_are_embedded():
+    more = ["baseline.epochs=400", "baseline.patience=1", "baseline.lr=0.05"]
+    trainer, rows = trainer_of("dgi", more)
+    trainer.fit()
+    losses = [row["loss"] for row in rows]
+    assert len(losses) < 400
+    assert losses[-1] >= losses[-2]
+    best, state = min(losses), trainer._best["state"]
+    assert trainer._best["loss"] == best
+    for name, part in trainer.method.state_dict().items():
+        torch.testing.assert_close(part, state[name])
+
+
+def test_a_loss_that_is_not_finite_stops_training_with_the_key_to_change():
+    trainer, _ = trainer_of("gae", ["baseline.lr=1e30"])
+    with pytest.raises(NonFiniteLossError, match=r"epoch 2.*baseline\.lr"):
+        trainer.fit()
+
+
+# ---------------------------------------------------------------------------------------------
+# Settings
+
+
+def test_settings_of_the_paper_stand_where_training_looks_for_them():
+    config, warnings = settled(load_config(None, ["model.kind=dgi", "model.num_clusters=3"]))
+    assert config.baseline.hidden_feats == config.model.hidden_feats == (512,)
+    assert config.features.row_norm == "l1"
+    assert config.train.epochs == 10_000
+    assert not config.structure.learnable
+    assert warnings == []
+    assert settled(config) == (config, [])
+
+
+def test_settings_without_effect_are_named():
+    overrides = ["model.kind=gae", "baseline.hops=2", "train.lr=0.5", "loss.npsi_weight=2"]
+    config, warnings = settled(load_config(None, [*overrides, "data.noise.rate=0.1"]))
+    assert config.baseline.hops is None
+    assert [line.split(" has no")[0].split(" have no")[0] for line in warnings] == [
+        "data.noise.rate=0.1",
+        "baseline.hops",
+        "model.kind=gae has a section of its own, baseline; the settings of USER in loss, train",
+    ]
+
+
+def test_a_baseline_runs_alone_and_deepwalk_on_the_cpu():
+    with pytest.raises(InputError, match=r"needs model\.kind=user, got gae"):
+        load_config(None, ["model.kind=gae", "model.observed_mix=0"]).check_distributed()
+    with pytest.raises(InputError, match="device=cpu"):
+        settled(load_config(None, ["model.kind=deepwalk", "device=cuda"]))
+
+
+def test_user_says_that_the_section_has_no_effect():
+    (line,) = load_config(None, ["baseline.lr=0.1"]).inert_settings()
+    assert line == "baseline has no effect with model.kind=user"
+
+
+# ---------------------------------------------------------------------------------------------
+# The command
+
+
+def test_a_run_directory_like_that_of_user(tmp_path, capsys):
+    run, config = tmp_path / "run", tmp_path / "some.yaml"
+    config.write_text("model: {kind: gae}\n")
+    command = ["train", str(config), *DATA, f"output_dir={run}", "baseline.epochs=5"]
+    assert main([*command, "eval.floors=true"]) == 0
+    result = json.loads((run / "result.json").read_text())
+    assert result["epochs"] == 5
+    assert result["stages"][-1]["name"] == "gae"
+    assert set(result["loss"]) == {"total", "reconstruction"}
+    assert result["num_candidate_edges"] == 0
+    assert result["floors"]["smooth_kmeans"]["nmi"] > 0
+    written = load_config(run / "config.yaml")
+    assert written.baseline.lr == 0.01
+    capsys.readouterr()
+    assert main(["evaluate", str(run)]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == result["metrics"]
+    assert main([*command, "eval.floors=true", "train.resume=true"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    pytest.importorskip("matplotlib")
+    assert main(["report", str(run)]) == 0
+
+
+def test_a_baseline_predicts_links_and_takes_the_number_of_clusters_from_the_data(tmp_path):
+    overrides = ["model.kind=gae", "baseline.epochs=60", "task=link_prediction", "device=cpu"]
+    overrides += [*DATA, "model.num_clusters=auto", "model.auto_clusters.high=6"]
+    result = pipeline.train(load_config(None, overrides), tmp_path / "run", lambda line: None)
+    assert 2 <= result["num_clusters"] <= 6
+    assert result["metrics"]["auc"] > 55
+    assert result["metrics"] == result["links"]["test"]["dot"]
+    assert "cluster_metrics" in result
+
+
+def test_labels_change_scores_alone(tmp_path, monkeypatch):
+    results = []
+    for shift in (0, 1):
+
+        def shuffled(config, shift=shift):
+            data = load_data(config)
+            rng = np.random.default_rng(0)
+            labels = rng.permutation(data.labels) if shift else data.labels
+            return dataclasses.replace(data, labels=labels)
+
+        monkeypatch.setattr(pipeline, "load_data", shuffled)
+        for kind in BASELINES:
+            run = tmp_path / f"{kind}{shift}"
+            more = ["model.kind=" + kind, "baseline.epochs=2", "device=cpu"]
+            result = pipeline.train(load_config(None, [*DATA, *more]), run, lambda line: None)
+            results.append((result["metrics"], (run / "clusters.csv").read_text()))
+    for (metrics, clusters), (other, same) in zip(
+        results[: len(BASELINES)], results[len(BASELINES) :], strict=True
+    ):
+        assert clusters == same
+        assert metrics != other
+
+
+@pytest.mark.parametrize("kind", ["gae", "dgi"])
+def test_memory_is_far_from_n_by_n(kind, tmp_path):
+    """A dense matrix of 50,000 nodes would take 10 GB, one of bool 2.5 GB."""
+    config = tmp_path / "some.yaml"
+    config.write_text(f"model: {{kind: {kind}, num_clusters: 5}}\n")
+    command = [sys.executable, "-m", "user_dgl", "train", config, "baseline.epochs=2"]
+    command += ["data.synthetic.num_nodes=50000", "data.synthetic.num_features=100"]
+    command += [f"output_dir={tmp_path / 'run'}", "device=cpu"]
+    # The width of DGI, here 64 and not 512, is memory linear in nodes.
+    command += ["baseline.hidden_feats=64"] if kind == "dgi" else []
+    subprocess.run(command, check=True, capture_output=True)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["peak_memory_mb"] < 1500
+
+
+# ---------------------------------------------------------------------------------------------
+# Formulas
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_link_loss_equals_the_dense_weighted_cross_entropy(given):
+    graph = random_graph(30, 60)
+    torch.manual_seed(0)
+    hidden = torch.randn(30, 4, dtype=torch.float64)
+    edge = torch.rand(graph.num_edges, dtype=torch.float64)
+    loop = torch.rand(30, dtype=torch.float64)
+    targets = LinkTargets(edge, loop) if given else None
+    if not given:
+        edge, loop = torch.ones_like(edge), torch.ones_like(loop)
+    # The authors' weights: of an edge (N^2 - S) / S, of the whole N^2 / (2 (N^2 - S)).
+    pairs, total = 30.0**2, 2.0 * graph.num_edges
+    expected = binary_cross_entropy_with_logits(
+        hidden @ hidden.t(),
+        dense(graph, edge) + torch.diag(loop),
+        pos_weight=torch.tensor((pairs - total) / total),
+    ) * (pairs / (2 * (pairs - total)))
+    pairs = sample_pairs(graph, 600_000)
+    found = link_cross_entropy(graph, hidden, pairs, "csr", targets)
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
+
+
+def test_divergence_is_that_of_torch():
+    torch.manual_seed(0)
+    mean, log_std = torch.randn(2, 7, 3)
+    prior = Normal(torch.zeros(7, 3), torch.ones(7, 3))
+    expected = kl_divergence(Normal(mean, log_std.exp()), prior).sum(1).mean()
+    torch.testing.assert_close(gaussian_divergence(mean, log_std), expected)
+
+
+def test_cross_graph_hands_each_its_peers_trust():
+    trainer, _ = trainer_of("gae_cg", ["baseline.epochs=1"])
+    trainer.fit()
+    method, seen = trainer.method, []
+    before = method.edge_trust.clone()
+    with torch.no_grad():
+        scores = [member.embed() for member in method.members]
+    for name, _ in method.updates(0):
+        seen.append((name, method.members[int(name[-1])].targets.edge))
+    src, dst = method.problem.graph.src, method.problem.graph.dst
+    for number, hidden in enumerate(scores):
+        score = torch.sigmoid((hidden[src] * hidden[dst]).sum(1))
+        expected = score * before[number] * 0.02 + before[number] * 0.98
+        torch.testing.assert_close(method.edge_trust[number], expected)
+        name, target = seen[1 - number]
+        assert name == f"model_{1 - number}"
+        torch.testing.assert_close(target, expected)
+
+
+def test_ages_clusters_are_those_of_the_dense_similarities():
+    trainer, _ = trainer_of("age", ["baseline.epochs=1"])
+    trainer.fit()
+    hidden = trainer.method.embed().detach().double().numpy()
+    clusters, geometry = trainer.method._spectral(hidden)
+    alike = hidden @ hidden.T
+    np.testing.assert_allclose(pdist(geometry), pdist(alike), rtol=1e-6)
+    scale = 1 / np.sqrt(alike.sum(1))
+    _, vectors = np.linalg.eigh(scale[:, None] * alike * scale)
+    top = vectors[:, -3:] * scale[:, None]
+    # Points of one cluster are nearer to its mean than to the others'.
+    means = np.stack([top[clusters == k].mean(0) for k in range(3)])
+    distance = ((top[:, None] - means) ** 2).sum(2)
+    np.testing.assert_array_equal(distance.argmin(1), clusters)
+
+
+def test_age_chooses_the_most_alike_pairs_and_no_others():
+    trainer, _ = trainer_of("age", ["baseline.epochs=1", "baseline.positive_share=0.02"])
+    trainer.fit()
+    method = trainer.method
+    points = method.embed().detach()
+    method._choose(points, 0)
+    alike = points @ points.t()
+    positive, negative = (alike[tuple(pairs.t())] for pairs in (method._positive, method._negative))
+    assert len(positive) == round(0.02 * 150**2)
+    torch.testing.assert_close(positive.min(), alike.flatten().quantile(0.98), rtol=1e-3, atol=0)
+    assert negative.max() <= alike.flatten().quantile(0.9) * (1 + 1e-3)

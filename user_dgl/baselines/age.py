@@ -1,0 +1,146 @@
+"""Adaptive Graph Encoder (Cui et al., 2020)."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+
+from user_dgl.baselines.base import Baseline, Problem
+from user_dgl.clustering import kmeans
+from user_dgl.config import BaselineConfig
+from user_dgl.features import truncated_svd
+from user_dgl.floors import smoothed_columns
+from user_dgl.metrics import davies_bouldin
+from user_dgl.objectives import contrast
+
+# As in the authors' code: share of the Laplacian that a step of the filter takes away, epochs
+# between choices of pairs, pairs in an update, share of the most alike pairs that are positive in
+# the end, and of the most alike ones that are no negatives in the beginning and the end.
+_FILTER, _CHOICE_EVERY, _BATCH = 2 / 3, 10, 10_000
+_LAST_POSITIVE, _NOT_NEGATIVE = 0.001, (0.1, 0.5)
+# Columns that smoothed features are reduced to (not in the paper, which trains on all of them).
+_COLUMNS = 512
+# Pairs that are looked at when positives and negatives are chosen.
+_SEEN = 20_000_000
+
+
+class AGE(Baseline):
+    """Smoothed features under a linear map that has the most alike pairs become more alike.
+
+    Positives and negatives are chosen among all pairs of up to 4,472 nodes; beyond, among the pairs
+    of as many drawn nodes with all nodes as keep memory and time of a choice where they are there.
+    The clusters are spectral ones of the similarities, of that choice of pairs whose Davies-Bouldin
+    index is lowest.
+    """
+
+    defaults = BaselineConfig(
+        epochs=400, lr=0.001, hidden_feats=(500,), row_norm="none", hops=8, positive_share=0.011
+    )
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self.register_buffer("points", self._smoothed(), persistent=False)
+        self.linear = nn.Linear(self.points.shape[1], problem.settings.hidden_feats[-1])
+        self._best_index, self._best = math.inf, None
+        self._choose(normalize(self.points, dim=1), 0)
+
+    def _smoothed(self):
+        """Features (N, d) after the filter."""
+        problem, (num_nodes, num_features) = self.problem, self.problem.feat.shape
+        columns = smoothed_columns(num_nodes, num_features, problem.num_clusters)
+        if columns < num_features:
+            dense = truncated_svd(problem.feat, columns, problem.seed)
+        else:
+            dense = problem.feat.toarray()
+        points = torch.from_numpy(np.ascontiguousarray(dense)).to(problem.features.device)
+        for _ in range(problem.settings.hops):
+            points = (1 - _FILTER) * points + _FILTER * problem.propagation(points)
+        if points.shape[1] > _COLUMNS:
+            reduced = truncated_svd(points.cpu().numpy(), _COLUMNS, problem.seed)
+            points = torch.from_numpy(np.ascontiguousarray(reduced)).to(points.device)
+        return points
+
+    def embed(self):
+        hidden = self.linear(self.points)
+        low, high = hidden.amin(1, keepdim=True), hidden.amax(1, keepdim=True)
+        return normalize((hidden - low) / (high - low).clamp_min(1e-12), dim=1)
+
+    def updates(self, epoch):
+        count = len(self._positive)
+        order = torch.randperm(count).to(self._positive.device)
+        start = epoch % _CHOICE_EVERY * count
+        negative = self._negative[start : start + count]
+        for batch, others in zip(order.split(_BATCH), negative.split(_BATCH), strict=True):
+            hidden = self.embed()
+            scores = (
+                (hidden[u] * hidden[v]).sum(1) for u, v in (self._positive[batch].t(), others.t())
+            )
+            yield "model", {"similarity": contrast(*scores) / 2}
+
+    def finish_epoch(self, epoch):
+        """Every ten epochs other pairs are chosen, and clusters kept if they are the best yet."""
+        if (epoch + 1) % _CHOICE_EVERY and epoch + 1 < self.problem.settings.epochs:
+            return
+        hidden = self.embed()
+        self._choose(hidden, epoch + 1)
+        clusters, geometry = self._spectral(hidden.double().cpu().numpy())
+        index = davies_bouldin(geometry, clusters)
+        if (index is not None and index < self._best_index) or self._best is None:
+            self._best_index = math.inf if index is None else index
+            self._best = hidden.cpu(), torch.from_numpy(clusters)
+
+    def _choose(self, points, epoch):
+        """Positive pairs (P, 2), and negative ones for the epochs up to the next choice."""
+        settings, num_nodes = self.problem.settings, len(points)
+        done = epoch / settings.epochs
+        share = settings.positive_share + done * (_LAST_POSITIVE - settings.positive_share)
+        not_negative = _NOT_NEGATIVE[0] + done * (_NOT_NEGATIVE[1] - _NOT_NEGATIVE[0])
+        rows = torch.randperm(num_nodes)[: max(1, _SEEN // num_nodes)].sort()[0].to(points.device)
+        alike = (points[rows] @ points.t()).flatten()
+
+        def pairs(place):
+            return torch.stack([rows[place // num_nodes], place % num_nodes], 1)
+
+        count = max(1, round(share * len(alike)))
+        least = alike.kthvalue(len(alike) - count + 1)[0]
+        self._positive = pairs(torch.nonzero(alike >= least).squeeze(1)[:count])
+        most = alike.kthvalue(max(1, round((1 - not_negative) * len(alike))))[0]
+        negative = torch.nonzero(alike <= most).squeeze(1)
+        drawn = torch.randint(len(negative), (_CHOICE_EVERY * count,)).to(points.device)
+        self._negative = pairs(negative[drawn])
+
+    def _spectral(self, points):
+        """Spectral clusters (N,) of the similarities Z Z^T, and points as far apart as its rows.
+
+        Both come from products of width d: the matrix itself would be N x N.
+        """
+        degree = np.maximum(points @ points.sum(0), 1e-12)
+        scaled = points / np.sqrt(degree)[:, None]
+        _, vectors = np.linalg.eigh(scaled.T @ scaled)
+        num_clusters = self.problem.num_clusters
+        top = scaled @ vectors[:, -num_clusters:]
+        top /= np.linalg.norm(top, axis=0) * np.sqrt(degree)[:, None]
+        # The scale of the vectors is that of 1 / sqrt(N): k-means stops by an absolute tolerance.
+        clusters = kmeans(top * len(points), num_clusters, self.problem.seed)
+        values, vectors = np.linalg.eigh(points.T @ points)
+        return clusters, points @ vectors * np.sqrt(np.maximum(values, 0))
+
+    def read_out(self):
+        embedding, clusters = self._best
+        return embedding.numpy(), clusters.numpy()
+
+    def get_extra_state(self):
+        """Pairs in use and the best clusters: part of a checkpoint."""
+        return {
+            "positive": self._positive,
+            "negative": self._negative,
+            "best": self._best,
+            "best_index": self._best_index,
+        }
+
+    def set_extra_state(self, state):
+        device = self.points.device
+        self._positive, self._negative = state["positive"].to(device), state["negative"].to(device)
+        self._best, self._best_index = state["best"], state["best_index"]

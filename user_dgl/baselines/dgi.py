@@ -1,0 +1,33 @@
+"""Deep Graph Infomax (Velickovic et al., 2019)."""
+
+import torch
+
+from user_dgl import encoders
+from user_dgl.baselines.base import Baseline
+from user_dgl.config import BaselineConfig
+
+
+class DGI(Baseline):
+    """One graph convolution that tells the graph from the same graph with features shuffled."""
+
+    defaults = BaselineConfig(
+        epochs=10_000, lr=0.001, weight_decay=0.0, hidden_feats=(512,), row_norm="l1", patience=20
+    )
+    encoder_name = "dgi"
+
+    def __init__(self, problem):
+        super().__init__(problem)
+        self.encoder = encoders.DGI(problem.features.shape[1], problem.settings.hidden_feats)
+
+    def updates(self, epoch):
+        hidden, corrupted = self.embed(), self.corrupted()
+        yield "model", {"mutual_information": self.encoder.summary.loss(hidden, corrupted)}
+
+    def embed(self):
+        return self.encoder(self.problem.propagation, self.problem.features)
+
+    def corrupted(self):
+        """Embeddings (N, d) of the graph with the rows of X in a drawn order."""
+        problem = self.problem
+        order = torch.randperm(problem.graph.num_nodes).to(problem.features.device)
+        return self.encoder(problem.propagation, problem.features, order)

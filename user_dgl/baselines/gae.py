@@ -1,0 +1,40 @@
+"""Graph autoencoder (Kipf and Welling, 2016)."""
+
+from user_dgl.baselines.base import Baseline
+from user_dgl.config import BaselineConfig
+from user_dgl.encoders import ENCODERS
+from user_dgl.objectives import LinkTargets, link_cross_entropy, sample_pairs
+
+
+class GAE(Baseline):
+    """GCN encoder without bias and inner product decoder of the links."""
+
+    defaults = BaselineConfig(
+        epochs=200,
+        lr=0.01,
+        weight_decay=0.0,
+        hidden_feats=(32, 16),
+        row_norm="none",
+        samples_per_node=20,
+    )
+    # What Cross-Graph has it reconstruct; None: every edge.
+    targets: LinkTargets | None = None
+
+    def __init__(self, problem):
+        super().__init__(problem)
+        self.encoder = ENCODERS[self.encoder_name](
+            problem.features.shape[1], problem.settings.hidden_feats, 0.0
+        )
+
+    def updates(self, epoch):
+        yield "model", {"reconstruction": self.reconstruction(self.embed())}
+
+    def reconstruction(self, hidden):
+        """Cross-entropy of the links, see `link_cross_entropy`."""
+        problem = self.problem
+        num_samples = problem.settings.samples_per_node * problem.graph.num_nodes
+        pairs = sample_pairs(problem.graph, num_samples)
+        return link_cross_entropy(problem.graph, hidden, pairs, problem.engine, self.targets)
+
+    def embed(self):
+        return self.encoder(self.problem.propagation, self.problem.features)

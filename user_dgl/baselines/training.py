@@ -1,0 +1,210 @@
+"""Training of a baseline: the epochs, checkpoints and results that USER has."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from user_dgl.baselines import BASELINES
+from user_dgl.baselines.base import Problem
+from user_dgl.config import Config
+from user_dgl.device import device_name, resolve_device
+from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
+from user_dgl.errors import InputError
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.graph import Graph
+from user_dgl.memory import check_memory
+from user_dgl.ops import resolve_engine
+from user_dgl.preparation import check_sizes, prepare, threads_for
+from user_dgl.trainer import Fit, empty_clusters, feature_digest
+
+
+class BaselineTrainer(EpochLoop):
+    """Trains the baseline that ``model.kind`` names, with `user_dgl.trainer.Trainer`'s interface.
+
+    All that is drawn in an epoch depends on the seed and the epoch alone, so that a checkpoint
+    needs no generator's state. The loss of the result is that of the epoch whose weights are the
+    result: the mean over its updates.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph.
+    feat : scipy CSR (N, F)
+    config : Config
+        As `user_dgl.baselines.settled` gives it.
+    log, record, save : callable
+        As for `EpochLoop`.
+    held_out : int64 (H,), optional
+        Keys of pairs that nothing is learned from; the graph has none of them.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        feat: sp.csr_matrix,
+        config: Config,
+        *,
+        log: Callable[[str], None] = lambda line: None,
+        record: Callable[[dict[str, Any]], None] = lambda row: None,
+        save: Callable[[dict[str, Any]], None] = lambda state: None,
+        held_out: np.ndarray | None = None,
+    ):
+        check_sizes(graph, feat, config)
+        self.device = resolve_device(config)
+        beside = BASELINES[config.model.kind].bytes_beside(graph.num_nodes, config.baseline)
+        line, plan = check_memory(config, graph.num_edges, feat, self.device, beside)
+        log(line)
+        super().__init__(config, log, record, save)
+        self.graph, self.feat, self._keeps_freed = graph, feat, plan.keeps_freed
+        self.engine = resolve_engine(config.structure.engine, self.device)
+        self.preparation = prepare(graph, feat, config, log, held_out)
+        self.config = self.preparation.config
+        self._feat_digest = feature_digest(feat)
+        # Loss and weights of the best epoch, and how many came since; with baseline.patience.
+        self._best: dict[str, Any] = {
+            "loss": math.inf,
+            "wait": 0,
+            "state": None,
+            "terms": None,
+        }
+        self._last_terms: dict[str, float] = {}
+
+    def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
+        """Train, or go on from a checkpoint.
+
+        Raises
+        ------
+        NonFiniteLossError
+            A term is NaN or infinite; nothing was updated with it.
+        """
+        threads = threads_for(self.graph, self.feat, self.config)
+        with torch.random.fork_rng(devices=[]), threads, denormals_flushed():
+            self._seed(0)
+            config = self.config
+            problem = Problem(
+                self.graph.to(self.device),
+                self.feat,
+                FeatureMatrix(self.feat, device=self.device),
+                config.baseline,
+                config.model.num_clusters,
+                config.seed,
+                self.engine,
+            )
+            self.method = BASELINES[config.model.kind](problem).to(self.device)
+            self._optimizers = self.method.optimizers()
+            self.optimizer = next(iter(self._optimizers.values()))
+            if checkpoint is None:
+                self._checkpoint()
+            else:
+                self._restore(checkpoint)
+            self._run_epochs()
+            return self._result()
+
+    def memberships(self) -> None:
+        """Of no graph but the observed one, see `Trainer.memberships`."""
+
+    # -----------------------------------------------------------------------------------------
+
+    def _seed(self, stage: int) -> None:
+        sequence = np.random.SeedSequence([self.config.seed, stage])
+        torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
+
+    def _step(self) -> tuple[dict[str, float], int | None, dict[str, float]]:
+        epoch = self._progress.epoch
+        message = (
+            f"epoch {epoch + 1}: the loss is not finite ({{}}); the model was not updated with it. "
+            "Lower baseline.lr"
+        )
+        self._seed(1 + epoch)
+        self.method.train()
+        seen = defaultdict(list)
+        for name, terms in self.method.updates(epoch):
+            for term, value in finite_means(terms, message).items():
+                seen[term].append(value)
+            sum(terms.values()).backward()
+            self._optimizers[name].step()
+            # Of all weights: those of other optimizers have got gradients too.
+            self.method.zero_grad(set_to_none=True)
+        values = {term: sum(each) / len(each) for term, each in seen.items()}
+        values["total"] = sum(values.values())
+        self._last_terms = values
+        self.method.eval()
+        with torch.no_grad():
+            self.method.finish_epoch(epoch)
+        if self.config.baseline.patience is not None:
+            self._note(values["total"])
+        return values, None, {}
+
+    def _note(self, loss: float) -> None:
+        """Keep the weights after the epoch with the lowest loss."""
+        best = self._best
+        if loss < best["loss"]:
+            state = {name: part.clone() for name, part in self.method.state_dict().items()}
+            best |= {"loss": loss, "wait": 0, "state": state, "terms": self._last_terms}
+        else:
+            best["wait"] += 1
+
+    def _converged(self) -> bool:
+        patience = self.config.baseline.patience
+        return patience is not None and self._best["wait"] >= patience
+
+    @torch.no_grad()
+    def _result(self) -> Fit:
+        terms = self._last_terms
+        if self._best["state"] is not None:
+            self.method.load_state_dict(self._best["state"])
+            terms = self._best["terms"]
+        self.method.eval()
+        embedding, clusters = self.method.read_out()
+        num_clusters = self.config.model.num_clusters
+        return Fit(
+            clusters=clusters,
+            assignments={"kmeans": clusters},
+            labels_from="kmeans",
+            probs=np.eye(num_clusters, dtype=np.float32)[clusters],
+            embedding=embedding,
+            graph=self.graph,
+            weight=np.ones(self.graph.num_edges, dtype=np.float32),
+            observed=np.ones(self.graph.num_edges, dtype=bool),
+            loss=terms,
+            restart_losses=[terms["total"]],
+            engine=self.engine,
+            device=device_name(self.device),
+            epoch_seconds=list(self._progress.epoch_seconds),
+            warnings=empty_clusters(clusters, num_clusters),
+        )
+
+    # -----------------------------------------------------------------------------------------
+
+    def _checkpoint(self) -> None:
+        self.save(
+            {
+                "progress": vars(self._progress),
+                "features": self._feat_digest,
+                "keys": torch.from_numpy(self.graph.keys),
+                "model": self.method.state_dict(),
+                "optimizers": {n: each.state_dict() for n, each in self._optimizers.items()},
+                "best": self._best,
+                "terms": self._last_terms,
+            }
+        )
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        try:
+            self._progress = Progress(**state["progress"])
+            same = state["features"] == self._feat_digest
+            same &= np.array_equal(state["keys"].numpy(), self.graph.keys)
+            optimizers = state["optimizers"]
+        except (KeyError, TypeError):
+            raise InputError("the checkpoint is not one of this version of user_dgl") from None
+        if not same:
+            raise InputError("the checkpoint is of other data: they have changed since")
+        self.method.load_state_dict(state["model"])
+        for name, optimizer in self._optimizers.items():
+            optimizer.load_state_dict(optimizers[name])
+        self._best, self._last_terms = state["best"], state["terms"]

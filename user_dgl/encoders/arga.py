@@ -1,0 +1,33 @@
+"""Encoder of the adversarially regularised graph autoencoder (Pan et al., 2018)."""
+
+import torch
+
+from user_dgl.encoders.base import Pass
+from user_dgl.encoders.gae import GAE
+from user_dgl.objectives import Discriminator, link_cross_entropy
+
+
+class ARGA(GAE):
+    """`GAE` with a discriminator that should not tell H from draws of N(0, 1).
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+        super().__init__(in_feats, hidden_feats, dropout)
+        self.discriminator = Discriminator(self.out_feats)
+
+    def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
+        """Cross-entropy of the links, of the discriminator and of H passing for a draw."""
+        reconstruction = link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine)
+        return {
+            "reconstruction": reconstruction,
+            "generator": self.discriminator.deception(made.hidden),
+            # Its gradient ends at the discriminator, which so has the same optimizer as H.
+            "discriminator": self.discriminator.loss(made.hidden.detach(), made.generator),
+        }

@@ -1,0 +1,50 @@
+"""What a supported model is: an encoder, and what it learns from without USER."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.graph import Graph
+from user_dgl.objectives import SampledPairs
+from user_dgl.propagation import Propagation
+
+
+class Pass(NamedTuple):
+    """A forward pass of an encoder over a whole graph, for its own loss.
+
+    Attributes
+    ----------
+    graph : Graph
+        Observed graph, whose edges are to be reconstructed.
+    propagation : Propagation
+        S that the encoder read, of A'.
+    features : FeatureMatrix
+    hidden : Tensor (N, d)
+        H.
+    pairs : callable
+        Gives pairs drawn for non-edges: one draw serves all replicas, so that their losses compare.
+    generator : torch.Generator or None
+        Of all other draws.
+    engine : str
+    """
+
+    graph: Graph
+    propagation: Propagation
+    features: FeatureMatrix
+    hidden: torch.Tensor
+    pairs: Callable[[], SampledPairs]
+    generator: torch.Generator | None
+    engine: str
+
+
+class Encoder(nn.Module):
+    """Maps S and X to embeddings H (N, out_feats)."""
+
+    out_feats: int
+
+    def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
+        """Terms () of the model's own loss, the paper's L_S; none where it has none."""
+        return {}

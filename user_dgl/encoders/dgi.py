@@ -1,0 +1,78 @@
+"""Encoder of Deep Graph Infomax (Velickovic et al., 2019)."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from user_dgl.dropout import Dropout
+from user_dgl.encoders.base import Encoder, Pass
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.objectives import GraphSummary
+from user_dgl.propagation import Propagation
+
+
+class PReLUConvolutions(Encoder):
+    r"""Layers :math:`H \leftarrow \mathrm{PReLU}(S H W + b)`.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+        Between layers.
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
+        super().__init__()
+        widths = (in_feats, *hidden_feats)
+        self.weights = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
+        )
+        self.biases = nn.ParameterList(torch.zeros(width) for width in hidden_feats)
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
+        self.activations = nn.ModuleList(nn.PReLU() for _ in hidden_feats)
+        self.out_feats = hidden_feats[-1]
+
+    def forward(
+        self,
+        propagation: Propagation,
+        features: FeatureMatrix,
+        order: torch.Tensor | None = None,
+        keeps_column: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Embeddings H (N, out_feats) of the graph, or of one with other features.
+
+        Parameters
+        ----------
+        propagation : Propagation
+        features : FeatureMatrix
+        order : int64 Tensor (N,), optional
+            Permutation of the nodes: node i gets the features of the i-th of these.
+        keeps_column : Tensor (F,), optional
+            What each column of the features is multiplied with.
+        """
+        weight = self.weights[0]
+        weight = weight if keeps_column is None else keeps_column[:, None] * weight
+        hidden = features.matmul(weight)
+        hidden = hidden if order is None else hidden[order]
+        for layer, (bias, activation) in enumerate(zip(self.biases, self.activations, strict=True)):
+            if layer:
+                hidden = self.dropouts[layer - 1](hidden) @ self.weights[layer]
+            hidden = activation(propagation(hidden) + bias)
+        return hidden
+
+
+class DGI(PReLUConvolutions):
+    """In the paper a single layer, which tells the graph from one with features shuffled."""
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
+        super().__init__(in_feats, hidden_feats, dropout)
+        self.summary = GraphSummary(self.out_feats)
+
+    def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
+        """Mutual information of the nodes with a summary of the graph."""
+        order = torch.randperm(len(made.hidden), generator=made.generator)
+        corrupted = self(made.propagation, made.features, order.to(made.hidden.device))
+        return {"mutual_information": self.summary.loss(made.hidden, corrupted)}

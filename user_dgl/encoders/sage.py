@@ -1,0 +1,63 @@
+"""Encoder of GraphSAGE with mean aggregation (Hamilton et al., 2017)."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+from torch.nn.functional import normalize, softplus
+
+from user_dgl.dropout import Dropout
+from user_dgl.encoders.base import Encoder, Pass
+from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.ops import edge_dot
+from user_dgl.propagation import Propagation
+
+# Q: how much a pair drawn at random counts beside a neighbour.
+_NEGATIVES = 20
+
+
+class SAGE(Encoder):
+    r"""Layers :math:`H \leftarrow \mathrm{ReLU}(H W + M H V)`, the last one linear, no bias.
+
+    M is the mean over a node and its neighbours by their weights in S. Rows of H have length 1.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+        super().__init__()
+        widths = (in_feats, *hidden_feats)
+
+        def weights():
+            return nn.ParameterList(
+                nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
+            )
+
+        self.own, self.neighbours = weights(), weights()
+        self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
+        self.out_feats = hidden_feats[-1]
+
+    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+        """Embeddings H (N, out_feats)."""
+        total = propagation(features.column_mean.new_ones(features.shape[0], 1))
+        own, others = features.matmul(torch.cat([self.own[0], self.neighbours[0]], 1)).chunk(2, 1)
+        hidden = own + propagation(others.contiguous()) / total
+        for layer, dropout in enumerate(self.dropouts, start=1):
+            hidden = dropout(torch.relu(hidden))
+            mean = propagation(hidden @ self.neighbours[layer]) / total
+            hidden = hidden @ self.own[layer] + mean
+        return normalize(hidden, dim=1)
+
+    def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
+        """Neighbours alike and Q random pairs unlike, walks being of length 1 here."""
+        graph, hidden, pairs = made.graph, made.hidden, made.pairs()
+        if not graph.num_edges:
+            return {}
+        near = softplus(-edge_dot(graph, hidden, made.engine)).mean()
+        far = softplus((hidden[pairs.low] * hidden[pairs.high]).sum(1)).mean()
+        return {"neighbours": near + _NEGATIVES * far}

@@ -1,0 +1,55 @@
+"""Encoder of the variational graph autoencoder (Kipf and Welling, 2016)."""
+
+import torch
+from torch import nn
+
+from user_dgl.encoders.base import Pass
+from user_dgl.encoders.gae import GAE
+from user_dgl.objectives import gaussian_divergence, link_cross_entropy
+
+
+class VGAE(GAE):
+    """`GAE` whose last layer gives mean and logarithm of the standard deviation of each node.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+    """
+
+    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+        *inner, last = hidden_feats
+        super().__init__(in_feats, (*inner, 2 * last), dropout)
+        for part in self.weights[-1].data.chunk(2, 1):  # each as the layer of its own that it is
+            nn.init.xavier_uniform_(part)
+        self.out_feats = last
+
+    def moments(self, propagation, features) -> tuple[torch.Tensor, torch.Tensor]:
+        """Means and logarithms of standard deviations (N, out_feats)."""
+        return super().forward(propagation, features).chunk(2, 1)
+
+    def forward(self, propagation, features) -> torch.Tensor:
+        """Embeddings H (N, out_feats): draws in training, the means else."""
+        mean, log_std = self.moments(propagation, features)
+        if not self.training:
+            return mean.contiguous()
+        return mean + torch.randn(mean.shape).to(mean) * log_std.exp()
+
+    def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
+        """Cross-entropy of the links of H, and divergence from N(0, 1)."""
+        return self.bound(
+            link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine),
+            *self.moments(made.propagation, made.features),
+        )
+
+    @staticmethod
+    def bound(reconstruction, mean, log_std) -> dict[str, torch.Tensor]:
+        """Terms of the variational bound.
+
+        As in the authors' code, whose reconstruction is a mean over pairs, so that the divergence
+        of all nodes counts like that of a pair.
+        """
+        divergence = gaussian_divergence(mean, log_std) / len(mean)
+        return {"reconstruction": reconstruction, "divergence": divergence}
