@@ -18,7 +18,7 @@ from reproduction.plan import (
     config_name,
 )
 from reproduction.summary import markdown, mean_std, paired
-from reproduction.tables import NAMES
+from reproduction.tables import LINK_FLOORS, NAMES
 
 _FLOORS = ("features_kmeans", "smooth_kmeans")
 
@@ -178,7 +178,8 @@ def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
         )
         body.append([f"**{NAMES[dataset]}**, the paper's USER", *user])
         for method, score, name in (
-            ("USER-DGL", "prepared_smoothed_cosine", "cosine of smoothed features"),
+            ("USER-DGL", "smoothed_cosine", LINK_FLOORS["smoothed_cosine"]),
+            ("USER-DGL", "prepared_smoothed_cosine", LINK_FLOORS["prepared_smoothed_cosine"]),
             ("GAE", "dot", "`configs/link/gae.yaml`"),
             *((n, "dot", f"`model.kind={n.lower()}`") for n in LINK_BASELINES),
             ("USER-DGL", "dot", f"`configs/link/{dataset}.yaml`, `links.score=dot`"),
