@@ -455,6 +455,27 @@ def test_page_of_baselines():
     assert at == sorted(at)
 
 
+def test_page_of_supported_models():
+    cells = plan.select(plan.supported(), dataset=["cora"])
+    rows = _rows(
+        table=["supported"] * 5,
+        method=["dgi", "dgi with USER", "dgi", "dgi with USER", "sage with USER"],
+        rate=[50] * 5,
+        seed=[0, 0, 1, 1, 0],
+        nmi=[40.0, 50.0, 41.0, 53.0, 30.0],
+    )
+    page = tables.report("supported", rows, cells).splitlines()
+    for line in (
+        "| NMI | Cora, 50 % |",
+        "| dgi | 40.5 ± 0.7 |",
+        "| dgi with USER | 51.5 ± 2.1 |",
+        "| dgi with USER | +11.0 ± 12.7 equal |",
+        "| sage with USER | 30.0 [1] |",
+        "| sage with USER |  |",  # nothing to compare with
+    ):
+        assert line in page, line
+
+
 def test_page_of_links():
     cells = plan.select(plan.link(), dataset=["wiki"], rate=[0, 50], seed=[0, 1])
     rows = _rows(
@@ -550,7 +571,10 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     run_cells(cells, tmp_path)
     full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))
     (dgi,) = plan.select(plan.baselines(), dataset=["cora"], method=["DGI"], rate=[50], seed=[0])
-    for cell in (plan.large()[0], full, parts, dgi):
+    (sage,) = plan.select(
+        plan.supported(), dataset=["citeseer"], method=["sage"], rate=[0], seed=[0]
+    )
+    for cell in (plan.large()[0], full, parts, dgi, sage):
         run_cells([cell], tmp_path)
     gae, *_ = plan.link()
     scored = _result(links={"test": {"dot": {"auc": 91.0, "ap": 92.0}}})
@@ -558,7 +582,7 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     cells_module.add_rows(tmp_path, [row])
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
     tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
-    tables["baselines"] = plan.baselines
+    tables |= {"baselines": plan.baselines, "supported": plan.supported}
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")
@@ -570,6 +594,7 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     assert "| 50.0 ± 0.0 |" in text
     assert "| `large/dblp.yaml` | 17,716 | 52,867 | 50.0 [1] | 50.0 [1] | 50.0 [1] | 2 |" in text
     assert "| **Citeseer**, the paper's USER | 95.4 / 95.8 | 95.6 / 96.0 |" in text
+    assert "| `model.encoder=sage` |  |  | 50.0 |  |" in text
     assert "| `dgi` |  | 50.0 (43.2) |" in text
     assert "| `configs/link/gae.yaml` | 91.0 [1] / 92.0 [1] |  |" in text
     assert "| `large/pubmed_gcn.yaml` | 50.0 [1] | 50.0 [1] | +0.0 [1] |" in text

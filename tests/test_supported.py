@@ -57,6 +57,19 @@ def test_a_supported_model_learns_by_its_own_loss_on_the_learned_graph(encoder):
 
 
 @pytest.mark.parametrize("encoder", TERMS)
+def test_the_head_reads_rows_of_mean_0_and_the_embedding_is_as_its_own_loss_made_it(encoder):
+    _, _, trainer = fit(encoder, ["train.epochs=1", "train.lr=1e-6", "model.head=linear"])
+    seen = []
+    trainer.model.heads[0].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    with torch.no_grad():
+        state = trainer.model.eval()(trainer.features)
+    torch.testing.assert_close(seen[0].mean(0), torch.zeros(16), atol=1e-4, rtol=0)
+    hidden = state.hidden[0]
+    assert hidden.mean(0).abs().max() > 1e-3
+    torch.testing.assert_close(trainer.model.embeddings(state)[0], hidden)
+
+
+@pytest.mark.parametrize("encoder", TERMS)
 def test_its_weight_scales_the_terms_and_0_leaves_them_out(encoder):
     halves = [fit(encoder, ["train.epochs=1", f"loss.supporting_weight={w}"])[1] for w in (1, 3)]
     for name in TERMS[encoder]:

@@ -403,7 +403,7 @@ class LossConfig(Section):
         5, "pairs sampled a node for the non-edges of the reconstruction", low=1
     )
     supporting_weight: float = key(
-        1.0,
+        10.0,
         "the paper's alpha for model.encoder vgae (links and divergence from the prior), arga "
         "(links and discriminator), dgi (mutual information) and sage (neighbours): weight of the "
         "model's own loss",

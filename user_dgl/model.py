@@ -124,6 +124,12 @@ class USER(nn.Module):
             encoder = ENCODERS[config.encoder](in_feats, config.hidden_feats, config.dropout)
             self.encoders.append(encoder)
             self.heads.append(nn.Linear(encoder.out_feats, config.num_clusters))
+        self.norms = nn.ModuleList(
+            nn.BatchNorm1d(encoder.out_feats, track_running_stats=False)
+            if encoder.normed
+            else nn.Identity()
+            for encoder in self.encoders
+        )
         self.dropouts = nn.ModuleList(Dropout(config.dropout) for _ in self.heads)
         self.logit_dropout = Dropout(config.logit_dropout)
         self.set_structure(structure)
@@ -192,7 +198,8 @@ class USER(nn.Module):
     def logits(self, hidden, propagations) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (n, R, K) of the H of each replica, and what dropout leaves of them."""
         config = self.config
-        dropped = [dropout(h) for dropout, h in zip(self.dropouts, hidden, strict=True)]
+        layers = zip(self.norms, self.dropouts, hidden, strict=True)
+        dropped = [dropout(norm(h)) for norm, dropout, h in layers]
         heads = list(zip(self.heads, dropped, strict=True))
         if config.head == "graph_conv":
             # S (H W) costs K columns where (S H) W would cost d.
@@ -220,7 +227,7 @@ class USER(nn.Module):
         return weights, propagations, hidden
 
     def embeddings(self, state: State) -> list[torch.Tensor]:
-        """What each head's linear map reads (N, d): S H with head ``graph_conv``, else H."""
+        """What each head reads (N, d): S H with head ``graph_conv``, else H, before BatchNorm."""
         return self.read_by_heads(state.hidden, state.propagations)
 
     def read_by_heads(self, hidden, propagations) -> list[torch.Tensor]:

@@ -94,6 +94,25 @@ BASELINE_SETTINGS = {
 }
 BASELINES_SEEDS = range(5)
 
+# Each supported model's config and settings with USER, and what takes USER away: A' = A, and the
+# model's own loss alone. GCN has none of its own and gets that of the graph autoencoder.
+_OWN_LOSS = ("train.lr=0.01", "train.epochs=100", "train.restarts=5")
+SUPPORTED = {
+    "gcn": ("user/{dataset}.yaml", ()),
+    **{name: ("user/{dataset}.yaml", _OWN_LOSS) for name in ("vgae", "arga", "dgi", "sage")},
+    "smooth": ("{dataset}.yaml", ()),
+}
+WITHOUT_USER = (
+    "structure.learnable=false", "loss.npsi_weight=0", "loss.davies_bouldin_weight=0",
+)  # fmt: skip
+_ALONE = {
+    "gcn": (
+        "loss.reconstruction_weight=1", "loss.reconstruction_form=cross_entropy", *_OWN_LOSS,
+    ),
+    "smooth": ("model.labels=kmeans",),
+}  # fmt: skip
+SUPPORTED_SEEDS = range(2)
+
 # The same model and data in one batch and in sixteen. An epoch in parts makes as many updates.
 PARTS = ("pubmed", "coauthor_cs")
 PARTS_METHODS = {"full batch": (), "in parts": ("train.mode=partition", "train.epochs=30")}
@@ -208,6 +227,24 @@ def baselines() -> list[Cell]:
     ]
 
 
+def supported() -> list[Cell]:
+    """Each supported model with USER and without."""
+    return [
+        _cell(
+            "supported", dataset, method, rate, seed, config,
+            (f"model.encoder={encoder}", *overrides),
+        )
+        for dataset in ("cora", "citeseer")
+        for encoder, (config, settings) in SUPPORTED.items()
+        for method, overrides in (
+            (encoder, (*settings, *WITHOUT_USER, *_ALONE.get(encoder, ()))),
+            (f"{encoder} with USER", settings),
+        )
+        for rate in UNSEEN_RATES
+        for seed in SUPPORTED_SEEDS
+    ]  # fmt: skip
+
+
 def unseen() -> list[Cell]:
     """One config, unchanged, on sets that it was not made for."""
     return [
@@ -295,6 +332,7 @@ TABLES: dict[str, Callable[[], list[Cell]]] = {
     "random-noise": random_noise,
     "meta-attack": meta_attack,
     "baselines": baselines,
+    "supported": supported,
     "unseen": unseen,
     "large": large,
     "parts": parts,

@@ -15,6 +15,7 @@ from reproduction.plan import (
     LINK_BASELINES,
     METHODS,
     PARTS_METHODS,
+    SUPPORTED,
     config_name,
 )
 from reproduction.summary import markdown, mean_std, paired
@@ -123,6 +124,24 @@ def _baselines(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["NMI", *header], body)
 
 
+def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    """Without USER / with it."""
+    columns = list(dict.fromkeys((cell.dataset, cell.rate) for cell in cells))
+    body = []
+    for encoder in SUPPORTED:
+        line = [f"`model.encoder={encoder}`"]
+        for dataset, rate in columns:
+            chosen = rows[(rows["dataset"] == dataset) & (rows["rate"] == rate)]
+            entries = (
+                mean_std(chosen.loc[chosen["method"] == method, "nmi"], 0)
+                for method in (encoder, f"{encoder} with USER")
+            )
+            line.append(" / ".join(filter(None, entries)))
+        body.append(line)
+    header = [f"{NAMES[dataset]} {rate} %" for dataset, rate in columns]
+    return markdown(["NMI without / with USER", *header], body)
+
+
 def _unseen(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     body = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
@@ -209,6 +228,7 @@ _SHORT = {
     "random-noise": _random_noise,
     "meta-attack": _meta_attack,
     "baselines": _baselines,
+    "supported": _supported,
     "unseen": _unseen,
     "large": _large,
     "parts": _parts,

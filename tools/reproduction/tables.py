@@ -330,6 +330,31 @@ def _baselines_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     return [*lines, *_cost(rows, plan)]
 
 
+def _supported_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+    columns = [
+        (dataset, rate, rows[(rows["dataset"] == dataset) & (rows["rate"] == rate)])
+        for dataset in _order(plan, "dataset", rows["dataset"])
+        for rate in _order(plan, "rate", rows["rate"])
+    ]
+    body, differences = [], []
+    for method in _order(plan, "method", rows["method"]):
+        alone, _, user = method.partition(" with ")
+        entries, gains = [], []
+        for dataset, rate, chosen in columns:
+            nmi = chosen.pivot(index="seed", columns="method", values="nmi")
+            n = _planned(plan, dataset, rate)
+            entries.append(mean_std(nmi.get(method, []), n))
+            gains.append(paired(nmi[method] - nmi[alone], n) if {method, alone} <= set(nmi) else "")
+        body.append([method, *entries])
+        if user:
+            differences.append([method, *gains])
+    header = ["NMI", *(f"{NAMES[dataset]}, {rate} %" for dataset, rate, _ in columns)]
+    lines = [LEGEND, "Without USER: its own loss on the observed graph, then k-means.", ""]
+    lines += markdown(header, body)
+    lines += ["What USER adds. " + PAIRED_LEGEND, "", *markdown(header, differences)]
+    return [*lines, *_cost(rows, plan)]
+
+
 def _in_order(rows: pd.DataFrame, plan: pd.DataFrame) -> pd.DataFrame:
     """Rows with their methods in the order of the plan."""
     methods = _order(plan, "method", rows["method"])
@@ -489,6 +514,7 @@ _PAGES = {
         ],
     ),
     "baselines": _baselines_page,
+    "supported": _supported_page,
     "unseen": _unseen_page,
     "large": _unseen_page,
     "parts": _ablation_page,

@@ -18,6 +18,8 @@ class ARGA(GAE):
     dropout : float
     """
 
+    normed = True
+
     def __init__(self, in_feats: int, hidden_feats, dropout: float):
         super().__init__(in_feats, hidden_feats, dropout)
         self.discriminator = Discriminator(self.out_feats)

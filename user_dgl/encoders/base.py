@@ -1,7 +1,7 @@
 """What a supported model is: an encoder, and what it learns from without USER."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import nn
@@ -41,9 +41,18 @@ class Pass(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """Maps S and X to embeddings H (N, out_feats)."""
+    """Maps S and X to embeddings H (N, out_feats).
+
+    Attributes
+    ----------
+    out_feats : int
+    normed : bool
+        Whether the head reads H through BatchNorm: without, where a loss of the model's own gives H
+        a mean far from 0, all nodes start in few clusters and NPSI empties the others.
+    """
 
     out_feats: int
+    normed: ClassVar[bool] = False
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Terms () of the model's own loss, the paper's L_S; none where it has none."""

@@ -67,6 +67,8 @@ class PReLUConvolutions(Encoder):
 class DGI(PReLUConvolutions):
     """In the paper a single layer, which tells the graph from one with features shuffled."""
 
+    normed = True
+
     def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
         super().__init__(in_feats, hidden_feats, dropout)
         self.summary = GraphSummary(self.out_feats)

@@ -29,6 +29,8 @@ class SAGE(Encoder):
     dropout : float
     """
 
+    normed = True
+
     def __init__(self, in_feats: int, hidden_feats, dropout: float):
         super().__init__()
         widths = (in_feats, *hidden_feats)

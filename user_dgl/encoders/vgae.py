@@ -19,6 +19,8 @@ class VGAE(GAE):
     dropout : float
     """
 
+    normed = True
+
     def __init__(self, in_feats: int, hidden_feats, dropout: float):
         *inner, last = hidden_feats
         super().__init__(in_feats, (*inner, 2 * last), dropout)
