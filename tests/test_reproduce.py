@@ -173,13 +173,32 @@ def test_an_interrupt_ends_the_trainings(monkeypatch, tmp_path):
     _instead_of_python(monkeypatch, tmp_path, "echo started >&2; exec sleep 60")
     children = cells_module._Children({"PATH": "/usr/bin:/bin"})
     with ThreadPoolExecutor() as pool:
-        running = pool.submit(children.run, [sys.executable])
+        running = pool.submit(children._run, [sys.executable])
         while not children._running:
             time.sleep(0.01)
         children.stop()
         assert running.result(timeout=10)[0] == -signal.SIGTERM
     with pytest.raises(cells_module._Failure):  # one that was about to start
-        children.run([sys.executable])
+        children.user_dgl([])
+
+
+def test_an_attack_is_made_once_for_all_methods(tmp_path):
+    attack = ("data.noise.kind=metattack", "data.noise.rate=0.1", "data.noise.attack.surrogate_epochs=5")
+    cells = [
+        _cell(table="meta-attack-own", kind="metattack", rate=10, method=method,
+              overrides=(*TINY, *attack, *more))
+        for method, more in (("USER-DGL", ()), ("GAE", ("model.kind=gae", "baseline.epochs=2")))
+    ]  # fmt: skip
+    assert run_cells(cells, tmp_path, jobs=2).failed == {}
+    (attacked,) = (tmp_path / "attacked").iterdir()
+    made = attacked.stat().st_mtime_ns
+    run_cells(cells, tmp_path, force=True)
+    assert attacked.stat().st_mtime_ns == made
+    rows = read_rows(tmp_path, "meta-attack-own")
+    assert rows["method"].tolist() == ["GAE", "USER-DGL"]
+    assert rows["kind"].tolist() == ["metattack"] * 2
+    assert rows["true_share"].nunique() == 1
+    assert rows["true_share"].iloc[0] > 0
 
 
 def test_a_cell_without_readable_config_fails_alone(tmp_path, trained):
@@ -342,6 +361,7 @@ def test_thin_tables_have_two_seeds_and_the_ends_of_the_rates():
         for seed in (0, 1)
     }  # fmt: skip
     assert {cell.rate for cell in plan.thin(plan.meta_attack())} == {5, 25}
+    assert len(plan.thin(plan.meta_attack_own())) == len(cells)
     assert {cell.dataset for cell in plan.thin(plan.link())} == {"citeseer", "wiki"}
 
 
@@ -583,6 +603,7 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
     tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
     tables |= {"baselines": plan.baselines, "supported": plan.supported}
+    tables |= {"meta-attack-own": plan.meta_attack_own}
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")

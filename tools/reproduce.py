@@ -20,6 +20,7 @@ DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
     "meta-attack": "the same on published attacked graphs",
     "baselines": "the paper's rivals and USER-DGL, all from this code, beside the paper's figures",
+    "meta-attack-own": "the same under our own meta-attack",
     "supported": "each model.encoder with USER and without",
     "unseen": "the default config on sets that it was not made for",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",

@@ -9,7 +9,6 @@ from reproduction import paper
 from reproduction.cells import Cell, current_rows, write_text
 from reproduction.plan import (
     BASELINES,
-    FLIP_RATES,
     LARGE,
     LINK,
     LINK_BASELINES,
@@ -100,28 +99,41 @@ def _meta_attack(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["attacked edges, NMI", *(f"{rate} %" for rate in rates)], body)
 
 
-def _baselines(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    """Ours and in parentheses the paper's, at the lowest and the highest rate."""
-    columns = [
-        (dataset, rate)
-        for dataset in dict.fromkeys(rows["dataset"])
-        for rate in (min(FLIP_RATES), max(FLIP_RATES))
-    ]
-    figures = {
-        dataset: paper.printed("random-noise", dataset).set_index(["method", "rate"])["mean"]
-        for dataset, _ in columns
-    }
-    body = []
-    for method in dict.fromkeys(cell.method for cell in cells):
-        line = [f"`{method.lower()}`" if method in BASELINES else method]
-        for dataset, rate in columns:
-            chosen = rows[(rows["dataset"] == dataset) & (rows["method"] == method)]
-            (entry,) = _by_rate(chosen, "nmi", {rate: 0})
-            printed = figures[dataset]["USER" if method == "USER-DGL" else method, rate]
-            line.append(f"{entry} ({printed:.1f})" if entry else "")
-        body.append(line)
-    header = [f"{NAMES[dataset]} {rate} %" for dataset, rate in columns]
-    return markdown(["NMI", *header], body)
+def _rivals(table: str) -> Callable:
+    """Floors, ours and, in parentheses, the paper's, at the lowest and the highest rate."""
+
+    def short(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+        rates = [cell.rate for cell in cells]
+        columns = [
+            (dataset, rate)
+            for dataset in dict.fromkeys(rows["dataset"])
+            for rate in (min(rates), max(rates))
+        ]
+        figures = {
+            dataset: paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
+            for dataset, _ in columns
+        }
+        ours = rows[rows["method"] == "USER-DGL"]
+        lines = [(f"`{floor}`", f"{floor}_nmi", ours, None) for floor in _FLOORS]
+        for method in dict.fromkeys(cell.method for cell in cells):
+            name = f"`{method.lower()}`" if method in BASELINES else method
+            printed = "USER" if method == "USER-DGL" else method
+            lines.append((name, "nmi", rows[rows["method"] == method], printed))
+        body = []
+        for name, column, of_method, printed in lines:
+            line = [name]
+            for dataset, rate in columns:
+                chosen = of_method[of_method["dataset"] == dataset]
+                (entry,) = _by_rate(chosen, column, {rate: 0})
+                line.append(
+                    f"{entry} ({figures[dataset][printed, rate]:.1f})"
+                    if entry and printed
+                    else entry
+                )
+            body.append(line)
+        return markdown(["NMI", *(f"{NAMES[dataset]} {rate} %" for dataset, rate in columns)], body)
+
+    return short
 
 
 def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
@@ -227,7 +239,8 @@ def _means(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str
 _SHORT = {
     "random-noise": _random_noise,
     "meta-attack": _meta_attack,
-    "baselines": _baselines,
+    "baselines": _rivals("random-noise"),
+    "meta-attack-own": _rivals("meta-attack"),
     "supported": _supported,
     "unseen": _unseen,
     "large": _large,

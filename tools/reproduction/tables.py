@@ -176,9 +176,11 @@ def _all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
     )]  # fmt: skip
 
 
-def _beside_paper(dataset: str, rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+def _beside_paper(
+    table: str, dataset: str, rows: pd.DataFrame, planned: dict[int, int]
+) -> list[list[str]]:
     """A row for each method, the paper's figure behind each entry, and the paper's USER."""
-    figures = paper.printed("random-noise", dataset).set_index(["method", "rate"])["mean"]
+    figures = paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
     body = [
         [
             method,
@@ -310,24 +312,26 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
     return page
 
 
-def _baselines_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-    lines = [
-        LEGEND,
-        "In parentheses: the paper's mean. Each seed has its own flips, the same for all methods.",
-        "",
-    ]
-    for dataset in _order(plan, "dataset", rows["dataset"]):
-        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-        planned = {rate: _planned(plan, dataset, rate) for rate in rates}
-        chosen = _in_order(rows[rows["dataset"] == dataset], plan)
-        columns = [f"{rate} %" for rate in rates]
-        floors = {name: FLOORS[name] for name in ("features_kmeans", "smooth_kmeans")}
-        lines += [f"## {NAMES.get(dataset, dataset)}", ""]
-        body = _floor_rows(chosen, "nmi", planned, floors) + _beside_paper(dataset, chosen, planned)
-        lines += markdown(["NMI", *columns], body)
-        lines += [PAIRED_LEGEND, ""]
-        lines += markdown(["NMI", *columns], _ahead_of(chosen, "USER-DGL", planned))
-    return [*lines, *_cost(rows, plan)]
+def _rivals_page(table: str, note: str) -> Callable:
+    """USER-DGL and its rivals beside one of the paper's tables."""
+
+    def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+        lines = [LEGEND, f"In parentheses: the paper's mean. {note}", ""]
+        for dataset in _order(plan, "dataset", rows["dataset"]):
+            rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
+            planned = {rate: _planned(plan, dataset, rate) for rate in rates}
+            chosen = _in_order(rows[rows["dataset"] == dataset], plan)
+            columns = [f"{rate} %" for rate in rates]
+            floors = {name: FLOORS[name] for name in ("features_kmeans", "smooth_kmeans")}
+            lines += [f"## {NAMES.get(dataset, dataset)}", ""]
+            body = _floor_rows(chosen, "nmi", planned, floors)
+            body += _beside_paper(table, dataset, chosen, planned)
+            lines += markdown(["NMI", *columns], body)
+            lines += [PAIRED_LEGEND, ""]
+            lines += markdown(["NMI", *columns], _ahead_of(chosen, "USER-DGL", planned))
+        return [*lines, *_cost(rows, plan)]
+
+    return page
 
 
 def _supported_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
@@ -513,7 +517,14 @@ _PAGES = {
             "paper attacked graphs of its own, so its rows are of other graphs than ours."
         ],
     ),
-    "baselines": _baselines_page,
+    "baselines": _rivals_page(
+        "random-noise", "Each seed has its own flips, the same for all methods."
+    ),
+    "meta-attack-own": _rivals_page(
+        "meta-attack",
+        "Each seed has a graph of its own, attacked by data.noise.kind=metattack, the same for all "
+        "methods; the paper attacked graphs of its own.",
+    ),
     "supported": _supported_page,
     "unseen": _unseen_page,
     "large": _unseen_page,
