@@ -902,6 +902,11 @@ def test_link_critic_has_a_power_and_link_prediction_one_process():
         (["data.noise.rate=0.5"], "data.noise.rate"),
         (["data.noise.kind=file", "data.noise.file=x", "data.noise.rate=1"], "data.noise.rate"),
         (["data.noise.file=x.npz"], "data.noise.file"),
+        (["data.noise.attack.steps=5"], "data.noise.attack has no effect with data.noise.kind"),
+        (
+            ["data.noise.kind=metattack", "data.noise.attack={form: exact, block_nodes: 9}"],
+            "data.noise.attack.block_nodes=9 has no effect with data.noise.attack.form=exact",
+        ),
         (["structure.learnable=false", "structure.candidates.feature_knn=5"], "candidates"),
         (["structure.learnable=false", "structure.candidates.k_hop=5"], "candidates"),
         (["structure.learnable=false", "structure.prior=feature_cosine"], "prior"),

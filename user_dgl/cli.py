@@ -139,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         "--features", metavar="FILE", help="features of the nodes: text, .npy, .npz, .mtx or .mat"
     )
     sub.add_argument(
-        "--labels", metavar="FILE", help="classes of the nodes, which only scores read"
+        "--labels",
+        metavar="FILE",
+        help="classes of the nodes, for scores, and for data.noise.kind=metattack alone",
     )
     sub.add_argument("--clusters", metavar="K", help="clusters to find (model.num_clusters)")
     sub = command("config", _config, "check the settings and print them resolved")
@@ -257,14 +259,13 @@ def _config(arguments) -> None:
 def _perturb(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
-    import scipy.sparse as sp
-
     from user_dgl.checkpoint import write_atomically
+    from user_dgl.perturb.stored import recipe_of, write_graph
     from user_dgl.pipeline import load_noisy_data
 
-    _, noisy, _ = load_noisy_data(config, _log)
-    adjacency = noisy.graph.to_scipy()
-    write_atomically(arguments.out, lambda file: sp.save_npz(file, adjacency))
+    data, noisy, _ = load_noisy_data(config, _log)
+    recipe = recipe_of(config, data.num_nodes)
+    write_atomically(arguments.out, lambda file: write_graph(file, noisy.graph, recipe))
     print(
         f"{arguments.out}: {noisy.graph.num_edges} edges, {noisy.num_added} added, "
         f"{noisy.num_removed} removed"

@@ -22,20 +22,47 @@ from user_dgl.strict_yaml import dump_yaml, parse_yaml
 
 
 @dataclass(frozen=True)
+class AttackConfig(Section):
+    """``data.noise.attack``: how kind metattack finds the pairs that it flips."""
+
+    form: str = key(
+        "auto",
+        "exact: all pairs are compared before every single flip; large: several flips at a time, "
+        "the best pairs of a part of the nodes drawn anew each time; auto: exact up to 5000 nodes",
+        choices=("auto", "exact", "large"),
+    )
+    steps: int = key(100, "form large: times that flips are chosen, as many each time", low=1)
+    block_nodes: int = key(2048, "form large: nodes drawn each time", low=2)
+    surrogate_feats: int = key(16, "width of the surrogate, a linear GCN of two layers", low=1)
+    surrogate_epochs: int = key(
+        100, "epochs of its training, all of which the gradient is taken through", low=1
+    )
+    surrogate_lr: float = key(0.1, "its learning rate", above=0.0)
+    surrogate_momentum: float = key(0.9, "its momentum", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
 class NoiseConfig(Section):
     """``data.noise``: what is done to the graph before anything learns from it."""
 
     kind: str = key(
         "none",
         "none; random_flip: flips round(rate * edges) distinct node pairs drawn uniformly from all "
-        "pairs; file: the graph is replaced by the one in noise.file",
-        choices=("none", "random_flip", "file"),
+        "pairs; metattack: flips as many, those that harm a classifier most, which reads labels; "
+        "file: the graph is replaced by the one in noise.file",
+        choices=("none", "random_flip", "metattack", "file"),
     )
     rate: float = key(0.0, "flipped pairs as a share of the edges", low=0.0)
     seed: int | None = key(None, "seed of the flips; null: the run's seed", low=0)
     file: str | None = key(
         None, "scipy.sparse npz of the noisy adjacency, under data.root or an absolute path"
     )
+    attack: AttackConfig = section(AttackConfig, "how kind metattack finds the pairs that it flips")
+
+    @property
+    def flips(self) -> bool:
+        """Whether ``rate`` and ``seed`` say what changes."""
+        return self.kind in ("random_flip", "metattack")
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,9 @@ class DataConfig(Section):
         None, "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none"
     )
     labels: str | None = key(
-        None, "edge_list: file of labels (text, npy, npz, mat), read for scores only"
+        None,
+        "edge_list: file of labels (text, npy, npz, mat), read for scores and by noise.kind: "
+        "metattack only",
     )
     missing_features: str = key(
         "refuse",
@@ -552,13 +581,16 @@ class Config(Section):
     def inert_settings(self) -> list[str]:
         """Settings away from their default that have no effect in this run, one line each."""
         data, structure, loss = self.data, self.structure, self.loss
-        candidates = structure.candidates
+        candidates, attack = structure.candidates, data.noise.attack
         drawn = candidates.k_hop or candidates.uniform or candidates.same_cluster
         some_candidates = drawn or candidates.feature_knn
         dead = (
-            (data.noise.kind != "random_flip", "data.noise.kind", "data.noise.rate"),
-            (data.noise.kind != "random_flip", "data.noise.kind", "data.noise.seed"),
+            (not data.noise.flips, "data.noise.kind", "data.noise.rate"),
+            (not data.noise.flips, "data.noise.kind", "data.noise.seed"),
+            (data.noise.kind != "metattack", "data.noise.kind", "data.noise.attack"),
             (data.noise.kind != "file", "data.noise.kind", "data.noise.file"),
+            (attack.form == "exact", "data.noise.attack.form", "data.noise.attack.steps"),
+            (attack.form == "exact", "data.noise.attack.form", "data.noise.attack.block_nodes"),
             (data.kind != "synthetic", "data.kind", "data.synthetic"),
             (data.kind not in ("planetoid", "dgl"), "data.kind", "data.name"),
             (data.kind in ("edge_list", "synthetic"), "data.kind", "data.path"),

@@ -30,7 +30,7 @@ from user_dgl.metrics import (
     weight_auc,
 )
 from user_dgl.partition_trainer import PartitionTrainer
-from user_dgl.perturb import Perturbed, perturb
+from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.preparation import Preparation
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
@@ -51,7 +51,10 @@ def load_noisy_data(
     if config.task == "link_prediction":
         split = split_links(data.graph, config.links, config.seed)
         data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys
-    noisy = perturb(data.graph, config.data.noise, config.seed, data_root(config.data), held_out)
+    noise, root, victim = config.data.noise, data_root(config.data), None
+    if noise.kind == "metattack":  # the one kind that sees labels
+        victim = Victim(data.feat, data.labels)
+    noisy = perturb(data.graph, noise, config.seed, root, held_out, victim, log)
     for note in (*data.notes, *noisy.notes):
         log(f"Note: {note}")
     return data, noisy, split
@@ -391,7 +394,7 @@ def _result(inputs: Inputs, fit: Fit, choices: Choices) -> dict[str, Any]:
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, _labels(data.labels, data.num_nodes)
     observed_weight = fit.weight[fit.observed]
-    flips = noise.kind == "random_flip"
+    flips = noise.flips
     return {
         "task": config.task,
         "num_nodes": data.num_nodes,

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+import scipy.sparse as sp
 import torch
 from torch import nn
 
 from user_dgl.graph import Graph
-from user_dgl.ops import edge_dot, neighbor_sum, weighted_degree
+from user_dgl.ops import csr_tensor, edge_dot, neighbor_sum, weighted_degree
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,15 @@ class Propagation:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """S x for x (N, d)."""
         return neighbor_sum(self.graph, self.off_diagonal, x, self.engine, self.diagonal)
+
+    def matrix(self) -> torch.Tensor:
+        """S as a torch CSR tensor (N, N) without autograd, on the CPU.
+
+        For many products with thin blocks, of which a call takes longer than the arithmetic.
+        """
+        matrix = self.graph.to_scipy(self.off_diagonal) + sp.diags(self.diagonal.numpy())
+        parts = (matrix.indptr, matrix.indices, matrix.data)
+        return csr_tensor(*map(torch.from_numpy, parts), matrix.shape)
 
     # What encoders ask for beside the product; `user_dgl.partition` answers for a part of a graph.
 

@@ -19,14 +19,15 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, eq=False)
 class AttributedGraph:
-    """A graph with node features, and labels that only scores read.
+    """A graph with node features, and labels that scores read, and an attack, but no training.
 
     Attributes
     ----------
     graph : Graph
     feat : scipy CSR (N, F) float32, or None
     labels : int64 (N,) or None
-        0..C-1, or `UNLABELLED`. Never read by training, candidate choice, stopping or selection.
+        0..C-1, or `UNLABELLED`. Never read by training, candidate choice, stopping or selection;
+        beside scores, only ``data.noise.kind=metattack`` reads them.
     node_ids : tuple of str (N,) or None
         The user's own ids in node order; None: 0..N-1.
     notes : tuple of str

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.perturb.base import Perturbed, compare
+from user_dgl.perturb.base import Perturbed, compare, count_flips
 
 
 def random_flip(
@@ -31,16 +30,9 @@ def random_flip(
     InputError
         More flips than the N (N - 1) / 2 pairs less those excluded.
     """
-    num_nodes, num_flips = graph.num_nodes, round(rate * graph.num_edges)
     if excluded is None:
         excluded = np.empty(0, dtype=np.int64)
-    num_pairs = num_nodes * (num_nodes - 1) // 2 - len(excluded)
-    if num_flips > num_pairs:
-        held_out = " outside the held-out ones" if len(excluded) else ""
-        raise InputError(
-            f"data.noise.rate={rate}: {num_flips} flips, but {num_nodes} nodes have only "
-            f"{num_pairs} pairs{held_out}: lower the rate"
-        )
+    num_nodes, num_flips = graph.num_nodes, count_flips(graph, rate, excluded)
     if not num_flips:
         return compare(graph, graph)
     flipped = draw_pairs(num_nodes, num_flips, excluded, np.random.default_rng(seed))

@@ -1,14 +1,26 @@
-"""A noisy graph from a file, such as an attacked adjacency."""
+"""A noisy graph in a file, such as an attacked adjacency, with the recipe it was made by."""
 
+import io
+import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
+import scipy.sparse as sp
 
+import user_dgl
+from user_dgl.config import Config, to_plain
+from user_dgl.data.base import one_line
 from user_dgl.data.npz import load_adjacency
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.perturb.base import Perturbed, compare
+from user_dgl.perturb.metattack import form_of
+
+_RECIPE = "recipe.json"
+_LONGEST_RECIPE = 10_000
 
 
 def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -> Perturbed:
@@ -19,7 +31,7 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
     graph : Graph
         Clean, N nodes.
     path : Path
-        Adjacency (N, N) in the same order of nodes.
+        Adjacency (N, N) in the same order of nodes; a recipe in it goes into the notes.
     held_out : int64 (M,), optional
         Keys of pairs that are left out of it.
 
@@ -38,4 +50,62 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
     if held_out is not None:
         keys = np.setdiff1d(noisy.keys, held_out, assume_unique=True)
         noisy = Graph.from_keys(noisy.num_nodes, keys)
+    recipe = _read_recipe(path)
+    if recipe is not None:
+        notes = [*notes, f"made by {recipe}"]
     return replace(compare(graph, noisy), notes=tuple(f"{path.name}: {n}" for n in notes))
+
+
+def write_graph(file: BinaryIO, graph: Graph, recipe: dict[str, Any]) -> None:
+    """Write what `stored_graph` and `scipy.sparse.load_npz` read, the same bytes each time.
+
+    Parameters
+    ----------
+    file : binary file
+    graph : Graph
+    recipe : dict
+        See `recipe_of`; the member ``recipe.json``.
+    """
+    content = io.BytesIO()
+    sp.save_npz(content, graph.to_scipy())
+    with zipfile.ZipFile(content, "a") as archive:
+        # A ZipInfo of its own: its time is fixed.
+        archive.writestr(zipfile.ZipInfo(_RECIPE), json.dumps(recipe))
+    file.write(content.getbuffer())
+
+
+def recipe_of(config: Config, num_nodes: int) -> dict[str, Any]:
+    """What repeats the noise of a config on the same data: the settings that had a part in it."""
+    noise = config.data.noise
+
+    def seed_of(seed):
+        return config.seed if seed is None else seed
+
+    recipe: dict[str, Any] = {"user_dgl": user_dgl.__version__, "kind": noise.kind}
+    if noise.flips:
+        recipe |= {"rate": noise.rate, "seed": seed_of(noise.seed)}
+    if noise.kind == "file":
+        recipe["file"] = noise.file
+    if noise.kind == "metattack":
+        form = form_of(noise.attack, num_nodes)
+        recipe["attack"] = to_plain(replace(noise.attack, form=form))
+        if form == "exact":
+            del recipe["attack"]["steps"], recipe["attack"]["block_nodes"]
+    if config.task == "link_prediction":
+        links = replace(config.links, seed=seed_of(config.links.seed))
+        recipe |= {"task": config.task, "links": to_plain(links)}
+    return recipe
+
+
+def _read_recipe(path: Path) -> str | None:
+    """The recipe in a file as one line, if it has one."""
+    with zipfile.ZipFile(path) as archive:
+        if _RECIPE not in archive.namelist():
+            return None
+        try:
+            with archive.open(_RECIPE) as member:
+                return json.dumps(json.loads(member.read(_LONGEST_RECIPE)))
+        except Exception as error:  # damaged bytes, no JSON
+            raise InputError(
+                f"{path}: {_RECIPE}: damaged ({one_line(error)}): make it anew"
+            ) from None
