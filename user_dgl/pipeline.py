@@ -166,6 +166,11 @@ def with_features(
     """
     warnings = []
     if feat is None:
+        if not graph.num_edges:
+            raise InputError(
+                "neither edges nor features: nothing to tell the nodes apart by; give "
+                "data.features (--features FILE) or a graph with edges"
+            )
         feat = graph.to_scipy()
         # Such features hold the edges that critic and view leave out to judge by them.
         config = without_judging(config)
