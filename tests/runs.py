@@ -17,7 +17,8 @@ def write_run(path, graph: Graph, weight, clusters, *, ids=None, observed=None, 
     """
     num_nodes = graph.num_nodes
     config = load_config(None, ["model.num_clusters=2"])
-    run, _ = RunDirectory.open_for_training(path, config)
+    run = RunDirectory(path)
+    run.begin(config, run.checkpoint_to_resume(config))
     seen = np.ones(graph.num_edges, bool) if observed is None else np.asarray(observed)
     edges = Graph(num_nodes, graph.src[torch.from_numpy(seen)], graph.dst[torch.from_numpy(seen)])
     run.write_input(edges, np.zeros(len(edges.src), bool) if added is None else added, None)

@@ -1,6 +1,8 @@
 """Files are whole or absent, and only plain content is loaded."""
 
+import os
 import pickle
+import stat
 
 import pytest
 import torch
@@ -32,13 +34,36 @@ def test_a_failed_write_leaves_the_last_good_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["c.pt"]
 
 
+def test_a_link_in_the_way_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".c.pt.part").symlink_to(victim)
+    save_checkpoint(tmp_path / "c.pt", {"epoch": 1})
+    assert victim.read_text() == "mine"
+    assert (tmp_path / ".c.pt.part").is_symlink()
+
+
+def test_the_mode_of_a_file_is_what_the_umask_says(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "f", lambda file: file.write(b"x"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+
+
 def test_missing_truncated_and_foreign_files(tmp_path):
     with pytest.raises(InputError, match="no checkpoint"):
         load_checkpoint(tmp_path / "none.pt")
     file = tmp_path / "c.pt"
     save_checkpoint(file, {"tensor": torch.zeros(1000)})
-    file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(InputError, match=r"c\.pt: not a readable checkpoint"):
+    whole = file.read_bytes()
+    for size in (0, 500, len(whole) - 10):
+        file.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=r"c\.pt: not a readable checkpoint \(cut off or dam"):
+            load_checkpoint(file)
+    torch.save([1], file)
+    with pytest.raises(InputError, match=r"c\.pt: not a checkpoint of user_dgl"):
         load_checkpoint(file)
 
 

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import torch
 import yaml
 
+from user_dgl import pipeline
 from user_dgl.cli import main
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.data import load_data
@@ -365,6 +366,26 @@ def test_data_without_features_use_the_neighbours(tmp_path, capsys):
     clusters = pd.read_csv(tmp_path / "run" / "clusters.csv")["cluster"].to_numpy()
     assert len(set(clusters[:12])) == len(set(clusters[12:])) == 1
     assert clusters[0] != clusters[-1]
+
+
+def test_neither_edges_nor_features_are_refused(tmp_path, capsys):
+    edges = tmp_path / "e.csv"
+    edges.write_text("0,0\n1,1\n2,2\n")
+    command = ["train", "--edges", str(edges), "--clusters", "2", f"output_dir={tmp_path / 'run'}"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "neither edges nor features: nothing to tell the nodes apart by" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_interrupt_promises_no_checkpoint(tmp_path, capsys, monkeypatch):
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "load_data", stopped)
+    assert main(["train", QUICKSTART, f"output_dir={tmp_path / 'run'}"]) == 130
+    assert capsys.readouterr().err == "user-dgl: interrupted\n"
 
 
 def test_floors_are_not_run_without_labels(tmp_path, capsys):

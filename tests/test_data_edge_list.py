@@ -1,16 +1,20 @@
 """Edge lists with features and labels: the small cases, then one trap at a time."""
 
 import gzip
+import os
 import re
 import tracemalloc
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from user_dgl.data import UNLABELLED, load_edge_list, read_labels
+from user_dgl.data import files as data_files
 from user_dgl.data.feature_file import read_features
+from user_dgl.data.unpickle import load_pickle
 from user_dgl.errors import InputError
 
 
@@ -331,6 +335,117 @@ def test_malformed_row_far_from_the_sample(files):
         files("\n".join(lines))
 
 
+def test_a_header_of_unknown_names(files):
+    ring = "ann,bob\nbob,cy\ncy,ann\n"
+    path = files.save("e.csv", "person_a,person_b\n" + ring)
+    data = load_edge_list(path)
+    assert data.num_nodes == 5
+    assert "'person_a' nor 'person_b' occurs again: set data.header=true" in notes(data)
+    data = load_edge_list(path, header=True)
+    assert data.node_ids == ("ann", "bob", "cy")
+    assert "header (person_a, person_b)" in notes(data)
+    assert "occurs again" not in notes(files("0,9\n" + ring))
+    assert "occurs again" not in notes(files(ring))
+    path = files.save("e.csv", "from,to\n" + ring)
+    assert load_edge_list(path, header=False).num_nodes == 5
+    for first in (
+        "from_city,to_city",
+        "Sender,Receiver",
+        "follower;followee",
+        "source_x\ttarget_x",
+    ):
+        data = files(first + "\n" + ring.replace(",", re.sub(r"\w", "", first)))
+        assert data.node_ids == ("ann", "bob", "cy")
+
+
+def test_columns_of_the_ends(files):
+    mails = "2020-01-01,ann,bob,5\n2020-01-02,bob,cy,7\n2020-01-03,cy,ann,9\n"
+    data = files("date,Sender,Receiver,amount\n" + mails)
+    assert data.node_ids == ("ann", "bob", "cy")
+    assert "column 'date', column 'amount' ignored" in notes(data)
+    path = files.save("e.csv", "date,who,Whom,amount\n" + mails)
+    refused = r"e\.csv: which of the columns date, who, Whom, amount hold .* data\.columns=\[A, B\]"
+    with pytest.raises(InputError, match=refused):
+        load_edge_list(path)
+    data = load_edge_list(path, columns=("who", "Whom"))
+    assert data.node_ids == ("ann", "bob", "cy")
+    with pytest.raises(InputError, match="names who and whom, the columns are date, who, Whom, a"):
+        load_edge_list(path, columns=("who", "whom"))
+    # Two are left when the weight and the index of a frame are taken away.
+    assert files("x,y,weight\n0,1,1\n1,2,0\n").graph.num_edges == 1
+    assert files(",x,y,w\n0,0,1,1\n1,1,2,0\n").graph.num_edges == 1
+    path = files.save("e.npz", sp.csr_matrix(np.eye(3)[[1, 2, 0]]))
+    assert "data.header and data.columns have no effect" in notes(load_edge_list(path, header=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2 -\n2 3 1\n3 4 0\n", ":1: column 3: '-' is not a number"),
+        ("2 3 1\n1 2 -\n3 4 0\n", ":2: column 3: '-' is not a number"),
+        ("1,2,x\n2,3,-1\n", ":1: column 3: 'x' is not a number"),
+        ("1,2,x\n" * 30 + "2,3,-1\n", ":1: column 3: 'x' is not a number"),
+    ],
+)
+def test_a_third_column_is_of_numbers_or_is_none(files, text, message):
+    with pytest.raises(InputError, match=message):
+        files(text)
+
+
+def test_decimal_commas(files):
+    edges = "u;v;w\n0;1;0,5\n1;2;0,0\n2;3;-0\n"
+    data = files(edges, "id;f0;f1\n" + "".join(f"{i};{i},5;-1,25\n" for i in range(4)))
+    assert data.graph.num_edges == 1
+    assert by_id(data)["3"] == [3.5, -1.25]
+    assert "edges.csv: 2 decimal commas read as points" in notes(data)
+    assert "features: 8 decimal commas read as points" in notes(data)
+    with pytest.raises(InputError, match=r":2: weight -0\.5 in column 3"):
+        files("0;1;0,5\n1;2;-0,5\n")
+    # Both: then the comma is something else.
+    with pytest.raises(InputError, match=r":1: column 3: '1,000' is not a number"):
+        files("0;1;1,000\n1;2;1.5\n")
+    assert files("a, b;c\nc;d, e\n").node_ids == ("a, b", "c", "d, e")
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "pipe.npy", "pipe.npz", "pipe.mat", "pipe.graphml", "pipe.bin"):
+        if name != "pipe":
+            (tmp_path / name).symlink_to(tmp_path / "pipe")
+        with pytest.raises(InputError, match=f"{name}: a pipe or device: save what it gives"):
+            load_edge_list(tmp_path / name)
+    for load in (load_pickle, read_labels_of, load_edge_list):
+        with pytest.raises(InputError, match="/dev/zero: a pipe or device"):
+            load(Path("/dev/zero"))
+
+
+def read_labels_of(path):
+    return read_labels(path, None, 3)
+
+
+def test_a_file_larger_than_the_memory_is_not_read(files, monkeypatch):
+    path = files.save("e.csv", "0,1\n" * 1000)
+    monkeypatch.setattr(data_files, "available_memory_mb", lambda: 0.001)
+    monkeypatch.setattr(Path, "read_bytes", pytest.fail)
+    for load in (load_pickle, load_edge_list):
+        with pytest.raises(InputError, match=r"e\.csv: would take .* GB of memory"):
+            load(path)
+
+
+@pytest.mark.parametrize("name", ["e.npz.gz", "e.npy.GZ", "e.bin.gz"])
+def test_packed_files_that_have_to_be_unpacked_first(tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(b"x"))
+    with pytest.raises(InputError, match=r"is read where it lies: unpack it \(gunzip\)"):
+        load_edge_list(tmp_path / name)
+
+
+def test_no_advice_to_unpickle(tmp_path):
+    for content in (gzip.compress(b"x"), b"\x80\x04N."):
+        (tmp_path / "x.npy").write_bytes(content)
+        with pytest.raises(InputError, match=r"of objects, or of another format.*: save it anew"):
+            load_edge_list(tmp_path / "x.npy")
+
+
 def test_missing_and_unreadable_files(tmp_path):
     with pytest.raises(InputError, match=r"none\.csv: No such file"):
         load_edge_list(tmp_path / "none.csv")
@@ -458,7 +573,7 @@ def test_rows_in_order_of_ids_with_gaps(files):
         (PATH, "1,2\n3,x\n5,6\n7,8\n", "features:2: column 2: 'x' is not a number"),
         (PATH, "1.5,2\n3.l,4\n5.5,6\n7.5,8\n", "features:2: column 1: '3.l' is not a number"),
         (PATH, "1,2\n3\n5,6\n7,8\n", "features:2: 1 columns, expected 2"),
-        (PATH, "1;2,5\n3;4,5\n", "features:1: column 2: '2,5' is not a number"),
+        (PATH, "1;2,5\n3;4,5\n", "edges name 4 nodes .*, features have 2 rows"),
         (PATH, "1,2\n3,nan\n5,\n7,1e40\n", r"features: NaN.* 3 rows .*: 1, 2, 3:"),
         (PATH, np.where(ROWS == 2.5, np.nan, ROWS), r"features\.npy: NaN.* 1 rows .*: 1:"),
         (PATH, sp.csr_matrix(np.where(ROWS == 2.5, np.inf, ROWS)), r"\.npz: NaN.*: 1:"),
@@ -578,14 +693,21 @@ def test_labels_in_an_npz_file(files):
         read_labels(path, None, 4)
 
 
-def test_without_features_labels_name_nodes_too(files):
-    data = files("b,c\n", None, "a,x\nb,y\nc,x\n")
-    assert data.node_ids == ("a", "b", "c")
-    assert data.labels.tolist() == [0, 1, 0]
-    assert data.feat is None
-    data = files("0,1\n", None, "5\n6\n5\n")
-    assert data.num_nodes == 3
-    assert data.labels.tolist() == [0, 1, 0]
+def test_without_features_no_label_changes_the_graph(files):
+    """Neither its value nor its absence: then what is trained would depend on it."""
+    for labels in ("5\n6\n5\n", "5\n6\n\n", "\n\n5\n", np.array([1, 2, 2])):
+        data = files("0,1\n", None, labels)
+        assert data.num_nodes == 3
+        assert data.feat is None
+        assert "its rows say that there are 3 nodes" in notes(data)
+        assert "1 of 3 nodes have no edges" in notes(data)
+    for labels in ("8,x\n7,y\n9,x\n", "7,y\n8,x\nstranger,x\n", "7,y\n8,\n6,x\n", "7,y\n5,y\n"):
+        data = files("7,8\n", None, labels)
+        assert data.node_ids == ("7", "8")
+        assert "1 ids outside the graph left out" in notes(data)
+    assert data.labels.tolist() == [0, -1]
+    with pytest.raises(InputError, match="labels:1: node a is not in the graph"):
+        files("7,8\n", None, "a,x\nb,y\n")
 
 
 def test_read_labels(files):

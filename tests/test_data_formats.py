@@ -726,6 +726,10 @@ def test_a_config_and_settings_go_with_the_files(tmp_path):
         (("--edges", "e.csv", "--clusters", "two"), "num_clusters=two: .*expected a whole number"),
         (("--edges", "e.csv", "--clusters", "2", "train.epoch=3"), "did you mean train.epochs"),
         (("--edges", "e.csv", "--clusters", "2", "--features", "x.npy"), r"/x\.npy: not found"),
+        (
+            ("--edges", "e.csv", "--clusters", "2", "data.columns=[a]"),
+            "columns: expected two names",
+        ),
         ((), r"train needs a CONFIG, or --edges FILE"),
     ],
 )
@@ -740,7 +744,7 @@ def test_unusable_arguments(arguments, message, tmp_path, monkeypatch, capfd):
 
 
 def test_nodes_of_which_nothing_is_known_are_counted(tmp_path, capsys):
-    labels = write(tmp_path / "l.csv", "".join(f"{i},{i % 2}\n" for i in range(N + 1)))
+    labels = write(tmp_path / "l.csv", "".join(f"{i % 2}\n" for i in range(N + 1)))
     edges = write(tmp_path / "e.csv", FORMATS["e.csv"])
     assert train(tmp_path, "--edges", edges, "--labels", labels, "--clusters", 2) == 0
     assert "Warning: 2 nodes have neither edges nor features" in capsys.readouterr().out

@@ -79,4 +79,5 @@ def test_memory_of_a_gpu_and_those_who_share_it(monkeypatch):
 
 def test_a_run_goes_on_on_another_device(tmp_path):
     for settings in (["device=cuda"], ["device=cpu", "train.resume=true"]):
-        RunDirectory.open_for_training(tmp_path, load_config(None, settings))
+        config, run = load_config(None, settings), RunDirectory(tmp_path)
+        run.begin(config, run.checkpoint_to_resume(config))

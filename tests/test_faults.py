@@ -15,6 +15,7 @@ import torch
 
 from user_dgl import pipeline
 from user_dgl.checkpoint import save_checkpoint
+from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, StoppedError
@@ -230,14 +231,86 @@ def test_a_truncated_checkpoint_is_refused_and_nothing_touched(tmp_path, undistu
     before = {file.name: file.read_bytes() for file in run_dir.iterdir()}
     done = _run(run_dir, "train.resume=true")
     assert done.returncode == 2
-    assert "checkpoint.pt: not a readable checkpoint" in done.stderr
+    assert "checkpoint.pt: not a readable checkpoint (cut off or damaged)" in done.stderr
     assert "overwrite=true" in done.stderr
     assert done.stderr.count("\n") == 1
     assert {file.name: file.read_bytes() for file in run_dir.iterdir()} == before
 
 
 def test_what_a_killed_process_was_about_to_write_is_no_run(tmp_path, undisturbed):
-    (tmp_path / ".config.yaml.part").write_text("seed: 0")
+    for name in ("config.yaml", "checkpoint-3-0.pt"):
+        (tmp_path / f".{name}.0a1b2c3d.part").write_text("seed: 0")
     config = load_config(CONFIG, [*SETTINGS, "train.resume=true"])
-    _, checkpoint = RunDirectory.open_for_training(tmp_path, config)
-    assert checkpoint is None
+    run = RunDirectory(tmp_path)
+    assert run.checkpoint_to_resume(config) is None
+    run.begin(config, None)
+    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def _seen(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def _empty(state):
+    return {}
+
+
+def _another_version(state):
+    return state | {"progress": {"epoch": 1, "unknown": 2}}
+
+
+def _another_model(state):
+    return state | {"model": {}}
+
+
+def _a_list(state):
+    return [1]
+
+
+@pytest.mark.parametrize("other", [_empty, _another_version, _another_model, _a_list])
+def test_a_refused_checkpoint_costs_nothing(tmp_path, capsys, other):
+    """All that can be checked is checked before the log is cut and the settings are rewritten."""
+    run_dir = tmp_path / "run"
+    command = [
+        "train", CONFIG, "data.synthetic.num_nodes=60", "train.epochs=6", "train.restarts=1",
+        "train.checkpoint_every=3", "eval.floors=false", f"output_dir={run_dir}",
+    ]  # fmt: skip
+    assert main(command) == 0
+    (run_dir / "result.json").unlink()
+    state = torch.load(run_dir / "checkpoint.pt", weights_only=True)
+    torch.save(other(state), run_dir / "checkpoint.pt")
+    before = _seen(run_dir)
+    capsys.readouterr()
+    assert main([*command, "train.resume=true", "train.log_every=2"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "overwrite=true" in error
+    assert _seen(run_dir) == before
+
+
+def test_data_that_have_changed_cost_nothing(tmp_path, capsys):
+    edges, features, run_dir = tmp_path / "e.csv", tmp_path / "f.npy", tmp_path / "run"
+    edges.write_text("0,1\n1,2\n2,0\n2,3\n3,4\n4,5\n5,3\n")
+    np.save(features, np.eye(6))
+    command = [
+        "train", "--edges", str(edges), "--features", str(features), "--clusters", "2",
+        "train.epochs=4", f"output_dir={run_dir}", "eval.floors=false",
+    ]  # fmt: skip
+    assert main(command) == 0
+    (run_dir / "result.json").unlink()
+    before = _seen(run_dir)
+    np.save(features, 2 * np.eye(6) + 1)
+    assert main([*command, "train.resume=true"]) == 2
+    assert "the data have changed since" in capsys.readouterr().err
+    assert _seen(run_dir) == before
+
+
+def test_an_occupied_folder_is_found_before_the_data_are_read(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    missing = ["train", "--edges", str(tmp_path / "none.csv"), f"output_dir={tmp_path}"]
+    assert main(missing) == 2
+    assert "model.num_clusters is not set" in capsys.readouterr().err
+    assert main([*missing, "--clusters", "2"]) == 2
+    assert f"{tmp_path}: not empty" in capsys.readouterr().err
+    assert main([*missing[:3], "--clusters", "2", f"output_dir={tmp_path / 'new'}"]) == 2
+    assert "none.csv: not found" in capsys.readouterr().err

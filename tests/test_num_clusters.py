@@ -230,7 +230,10 @@ def test_estimator():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.synthetic.num_nodes=20"], r"auto_clusters\.high=20: expected less than the 20 nod"),
+        (
+            ["data.synthetic.num_nodes=20", "model.auto_clusters.low=20"],
+            "auto_clusters.low=20: expected less than the 20 nodes given",
+        ),
         (["model.num_clusters=atuo"], "expected a whole number, auto or null, got 'atuo'"),
         (["model.auto_clusters.low=9", "model.auto_clusters.high=8"], "low: expected at most high"),
         (["model.auto_clusters.high=64"], "high: expected at most 63"),
@@ -242,7 +245,7 @@ def test_refused_in_one_line(tmp_path, capsys, overrides, message):
     assert _train(tmp_path / "run", *overrides) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert message.replace("\\", "") in error
+    assert message in error
     assert not (tmp_path / "run").exists()
 
 

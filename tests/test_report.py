@@ -380,6 +380,28 @@ def test_damaged_files_are_one_line(tmp_path, capsys, name, kind):
     assert not (run.path / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("result.json", "{}"),
+        ("result.json", "[]"),
+        ("result.json", "null"),
+        ("result.json", '{"num_nodes": "8"}'),
+        ("metrics.jsonl", "3"),
+        ("metrics.jsonl", '{"epoch": 1}'),
+        ("metrics.jsonl", '{"epoch": 1, "loss": "x", "clusters_in_use": 2}'),
+    ],
+)
+def test_files_that_no_run_wrote_are_one_line(tmp_path, capsys, name, text):
+    run = write_run(tmp_path / "run", ring(8), np.ones(8), [0] * 4 + [1] * 4)
+    (run.path / name).write_text(text)
+    assert main(["report", str(run.path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(run.path / name) in error
+    assert not (run.path / "report.html").exists()
+
+
 def test_files_of_different_runs(tmp_path, capsys):
     run = write_run(tmp_path / "run", ring(8), np.ones(8), [0] * 4 + [1] * 4)
     run.write_embedding(np.ones((7, 2)))

@@ -19,7 +19,10 @@ CONFIG = load_config(None, ["model.num_clusters=3"])
 
 def _open(path, *overrides):
     config = load_config(None, ["model.num_clusters=3", *overrides])
-    return RunDirectory.open_for_training(path, config)
+    run = RunDirectory(path)
+    checkpoint = run.checkpoint_to_resume(config)
+    run.begin(config, checkpoint)
+    return run, checkpoint
 
 
 def test_new_folder_gets_the_resolved_config(tmp_path):
@@ -42,12 +45,28 @@ def test_overwrite_removes_the_old_run_and_nothing_else(tmp_path):
         _open(tmp_path, "overwrite=true")
     (tmp_path / "config.yaml").unlink()
     run, _ = _open(tmp_path)
+    assert _files(tmp_path) == ["config.yaml"]
     (tmp_path / "mine.txt").write_text("mine")
     run.record({"epoch": 1})
     run.write_result({"x": 1})
     _open(tmp_path, "overwrite=true")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.yaml", "mine.txt"]
     assert not run.read_config().overwrite
+
+
+@pytest.mark.parametrize("settings", [None, "a: 1", "- a list", "model: text", "{", "\xff"])
+def test_files_that_only_bear_the_names_of_a_run_are_not_overwritten(tmp_path, settings):
+    (tmp_path / "result.json").write_text("{}")
+    if settings is not None:
+        (tmp_path / "config.yaml").write_text(settings)
+    before = _files(tmp_path)
+    with pytest.raises(InputError, match="no run to overwrite"):
+        _open(tmp_path, "overwrite=true")
+    assert _files(tmp_path) == before
+
+
+def _files(folder):
+    return sorted(file.name for file in folder.iterdir())
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):
@@ -162,6 +181,19 @@ def test_missing_and_damaged_files_are_named(tmp_path):
             (tmp_path / name).write_bytes(damaged)
             with pytest.raises(InputError, match=name):
                 read()
+
+
+@pytest.mark.parametrize("row", ["3", "[]", "null", '{"loss": 1}', '{"epoch": "1"}'])
+def test_rows_of_no_run_are_named(tmp_path, row):
+    run, _ = _open(tmp_path)
+    run.record({"epoch": 1})
+    run.save_checkpoint({"progress": {"epoch": 2}})
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write(row + "\n")
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"metrics\.jsonl:2: no row of a run"):
+        _open(tmp_path, "train.resume=true")
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
 def test_checkpoint_loads_with_weights_only(tmp_path):

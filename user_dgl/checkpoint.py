@@ -1,6 +1,8 @@
 """Files that are whole or absent."""
 
 import os
+import secrets
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,9 +26,10 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
     InputError
         The disk is full, the folder read-only or missing; what was at ``path`` is still there.
     """
-    aside = path.with_name(f".{path.name}.part")
+    # A name that nobody foresees, and never a file or link that is there.
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(aside, "wb") as file:
+        with open(aside, "xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -67,9 +70,14 @@ def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") 
         Missing, truncated or foreign file.
     """
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path}: no checkpoint there to go on from") from None
     except Exception as error:  # torch raises many kinds for a damaged file
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if path.is_file() and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
+            first = "cut off or damaged"  # torch's own words for that are "Invalid argument"
         raise InputError(f"{path}: not a readable checkpoint ({first}): {remedy}") from None
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: not a checkpoint of user_dgl: {remedy}")
+    return state

@@ -80,12 +80,8 @@ def _status(arguments) -> int:
         if os.environ.get("RANK", "0") == "0":  # the first of several processes, for all
             print(f"user-dgl: stopped {error}", file=sys.stderr)
         return 128 + error.number
-    except KeyboardInterrupt:
-        print(
-            "user-dgl: interrupted; train.resume=true goes on from the last checkpoint, if there "
-            "is one",
-            file=sys.stderr,
-        )
+    except KeyboardInterrupt as error:
+        print("user-dgl: interrupted", *error.args, file=sys.stderr)
         return 130
     except MemoryError:
         print("user-dgl: error: the memory of the machine does not suffice", file=sys.stderr)

@@ -106,6 +106,14 @@ class DataConfig(Section):
         "edge_list: file of edges: .npz, .npy, .mtx, .mat, .graphml, .bin (dgl.save_graphs), else "
         "CSV, TSV or blank-separated text",
     )
+    header: bool | Literal["auto"] = key(
+        "auto",
+        "edge_list: whether the first row of a text of edges names its columns; auto: where it "
+        "names the ends of edges as is usual, or holds text above numbers",
+    )
+    columns: tuple[str, ...] = key(
+        (), "edge_list: names of the two columns with the ends of the edges, [A, B]; []: found out"
+    )
     features: str | None = key(
         None, "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none"
     )
@@ -123,6 +131,13 @@ class DataConfig(Section):
     largest_component: bool = key(False, "keep only the largest connected component")
     noise: NoiseConfig = section(NoiseConfig, "noise on the graph")
     synthetic: SyntheticConfig = section(SyntheticConfig, "the attributed block model")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if len(self.columns) not in (0, 2):
+            raise InputError(f"columns: expected two names, got {', '.join(self.columns)}")
+        if self.columns and self.header is False:
+            raise InputError("header: false, and data.columns names columns: drop one of them")
 
 
 @dataclass(frozen=True)
@@ -677,6 +692,8 @@ class Config(Section):
             (data.kind not in ("planetoid", "dgl"), "data.kind", "data.name"),
             (data.kind in ("edge_list", "synthetic"), "data.kind", "data.path"),
             (data.kind != "edge_list", "data.kind", "data.edges"),
+            (data.kind != "edge_list", "data.kind", "data.header"),
+            (data.kind != "edge_list", "data.kind", "data.columns"),
             (data.kind != "edge_list", "data.kind", "data.features"),
             (data.kind != "edge_list", "data.kind", "data.labels"),
             (data.kind not in ("edge_list", "npz", "dgl"), "data.kind", "data.missing_features"),

@@ -146,13 +146,18 @@ class _Run:
         )
         self._check_memory(config, holding, trainer.memory.expected_mb)
         # Nothing that was there is touched before all that can be checked is.
-        names = ranks.from_first(lambda: self._open(run), "the run directory")
+        checkpoint = ranks.from_first(lambda: self._to_resume(run), "the run directory")
+        names = None if checkpoint is None else checkpoint["shards"]
         checkpoints = ranks.everyone(
             lambda: None if names is None else [load_checkpoint(run.path / n) for n in names],
             "the checkpoints of all ranks",
         )
         if ranks.first:
             self.log(self.inputs.summary(trainer.engine, self.output_dir))
+        trainer.begin = lambda: ranks.from_first(
+            lambda: run.begin(self.inputs.resolved(self.output_dir), checkpoint),
+            "the run directory",
+        )
         with stop_signal() as trainer.stop:
             fit = trainer.fit(checkpoints)
         part = holding.shard.part
@@ -224,24 +229,20 @@ class _Run:
                 f"{max(each) / 1000:.2f} in the largest"
             )
 
-    def _open(self, run: RunDirectory) -> list[str] | None:
-        """On the first rank: the run directory, and the files of the checkpoint to go on from."""
-
-        def of_several(checkpoint: dict[str, Any]) -> None:
-            if "shards" not in checkpoint:
-                raise InputError(
-                    f"{self.output_dir}: the checkpoint there is of a single process: go on with "
-                    "it without the launcher"
-                )
-            missing = [n for n in checkpoint["shards"] if not (run.path / n).exists()]
-            if missing:
-                raise InputError(
-                    f"{run.path}: {missing[0]} is missing: the checkpoint is of no use"
-                )
-
-        resolved = self.inputs.resolved(self.output_dir)
-        _, checkpoint = RunDirectory.open_for_training(run.path, resolved, of_several)
-        return None if checkpoint is None else checkpoint["shards"]
+    def _to_resume(self, run: RunDirectory) -> dict[str, Any] | None:
+        """On the first rank: the checkpoint to go on from, which names the files of all."""
+        checkpoint = run.checkpoint_to_resume(self.inputs.resolved(self.output_dir))
+        if checkpoint is None:
+            return None
+        if "shards" not in checkpoint:
+            raise InputError(
+                f"{self.output_dir}: the checkpoint there is of a single process: go on with "
+                "it without the launcher"
+            )
+        missing = [n for n in checkpoint["shards"] if not (run.path / n).exists()]
+        if missing:
+            raise InputError(f"{run.path}: {missing[0]} is missing: the checkpoint is of no use")
+        return checkpoint
 
 
 def check_machines(everyone: list[tuple[str, float, float]]) -> None:

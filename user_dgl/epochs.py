@@ -51,6 +51,8 @@ class EpochLoop:
         self.config, self.log, self.record, self.save = config, log, record, save
         self._progress = Progress()
         self._keeps_freed, self.shows_progress = False, True
+        # Called once, when the state to start from is whole and before any of it is kept.
+        self.begin: Callable[[], None] = lambda: None
         # Whoever saves checkpoints may put one here that listens, see `stop_signal`.
         self.stop = StopSignal()
 
@@ -98,6 +100,9 @@ class EpochLoop:
 
     def _run_epochs(self) -> None:
         train, progress = self.config.train, self._progress
+        self.begin()
+        if progress.epoch == 0:
+            self._checkpoint()
         # disable=None: a bar on a terminal, none in a file, where the log lines serve.
         bar = tqdm(
             total=train.epochs,

@@ -33,7 +33,7 @@ from user_dgl.metrics import (
 )
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
-from user_dgl.preparation import Preparation
+from user_dgl.preparation import Preparation, check_num_clusters
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
 from user_dgl.stopping import stop_signal
@@ -171,6 +171,11 @@ def with_features(
     """
     warnings = []
     if feat is None:
+        if not graph.num_edges:
+            raise InputError(
+                "neither edges nor features: nothing to tell the nodes apart by; give "
+                "data.features (--features FILE) or a graph with edges"
+            )
         feat = graph.to_scipy()
         # Such features hold the edges that critic and view leave out to judge by them.
         config = without_judging(config)
@@ -204,11 +209,18 @@ def trainer_of(
 def finished_result(
     config: Config, output_dir: Path, log: Callable[[str], None]
 ) -> dict[str, Any] | None:
-    """The result of a run that is to be resumed and has ended already."""
+    """The result of a run that is to be resumed and has ended already.
+
+    Raises
+    ------
+    InputError
+        The settings are of no run that may enter the folder, found out before the data are read.
+    """
+    check_num_clusters(config)
     run = RunDirectory(output_dir)
+    run.check_may_enter(settled(config)[0])
     if not (config.train.resume and run.finished()):
         return None
-    run.check_same_settings(settled(config)[0])
     log(f"{output_dir}: the run there is finished; nothing to do")
     return run.read_result()
 
@@ -235,7 +247,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     InputError, NonFiniteLossError
     """
     started = time.perf_counter()
-    finished = finished_result(config, output_dir, log)
+    run, finished = RunDirectory(output_dir), finished_result(config, output_dir, log)
     if finished is not None:
         return finished
     if config.distributed.partition is not None:
@@ -248,17 +260,16 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         examples = draw_examples(inputs.config, graph, held_out)
     trainer = trainer_of(inputs.config, graph, inputs.feat, log, held_out)
 
-    def of_one(checkpoint: dict[str, Any]) -> None:
-        if "shards" in checkpoint:
-            raise InputError(
-                f"{output_dir}: the checkpoint there is of a distributed run: go on with "
-                "tools/launch.py, with any number of processes"
-            )
-
     resolved = inputs.resolved(output_dir)
-    run, checkpoint = RunDirectory.open_for_training(output_dir, resolved, of_one)
+    checkpoint = run.checkpoint_to_resume(resolved)
+    if checkpoint is not None and "shards" in checkpoint:
+        raise InputError(
+            f"{output_dir}: the checkpoint there is of a distributed run: go on with "
+            "tools/launch.py, with any number of processes"
+        )
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
+    trainer.begin = lambda: run.begin(resolved, checkpoint)
     trainer.record, trainer.save = run.record, run.save_checkpoint
     with stop_signal() as trainer.stop:
         fit = trainer.fit(checkpoint)

@@ -161,6 +161,19 @@ def threads_for(graph: Graph, feat: sp.csr_matrix, config: Config) -> Iterator[N
         torch.set_num_threads(threads)
 
 
+def check_num_clusters(config: Config) -> None:
+    """Refuse settings that do not say how many clusters to find, which no default could.
+
+    Raises
+    ------
+    InputError
+    """
+    if config.model.num_clusters is None:
+        raise InputError(
+            "model.num_clusters is not set: say how many clusters to find, or auto (--clusters K)"
+        )
+
+
 def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> None:
     """Refuse sizes and settings that do not go together.
 
@@ -168,17 +181,16 @@ def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> Non
     ------
     InputError
     """
-    clusters = config.model.most_clusters
-    if clusters is None:
-        raise InputError(
-            "model.num_clusters is not set: say how many clusters to find, or auto (--clusters K)"
-        )
-    if config.model.num_clusters == "auto" and clusters >= graph.num_nodes:
-        raise InputError(
-            f"model.auto_clusters.high={clusters}: expected less than the {graph.num_nodes} nodes "
-            "given"
-        )
-    if clusters > graph.num_nodes:
+    check_num_clusters(config)
+    clusters = config.model.num_clusters
+    if clusters == "auto":
+        low = config.model.auto_clusters.low
+        if low >= graph.num_nodes:
+            raise InputError(
+                f"model.auto_clusters.low={low}: expected less than the {graph.num_nodes} nodes "
+                "given"
+            )
+    elif clusters > graph.num_nodes:
         raise InputError(f"{clusters} clusters asked for, {graph.num_nodes} nodes given")
     if feat is None:
         raise InputError("the data have no node features, which the encoder needs")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from pandas.api.types import is_numeric_dtype
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
@@ -222,7 +223,7 @@ def _page(run: RunDirectory, content: _Content) -> Page:
     if content.observed is not None and content.learned is not None:
         _add_graphs(page, content)
     if content.rows:
-        _add_training(page, content)
+        _add_training(page, run, content)
     if result is not None:
         _add_run(page, result)
     page.section("Settings and files")
@@ -509,8 +510,12 @@ def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
         )
 
 
-def _add_training(page: Page, content: _Content) -> None:
+def _add_training(page: Page, run: RunDirectory, content: _Content) -> None:
     rows = pd.DataFrame(content.rows)
+    numeric = all(map(is_numeric_dtype, rows.dtypes))
+    if not numeric or not {"loss", "clusters_in_use"} <= set(rows.columns):
+        file = run.path / run.metrics_file
+        raise InputError(f"{file}: rows without the loss, or not of numbers: is it damaged?")
     # The weighted terms stand between these two, see `user_dgl.epochs`.
     # Baselines have no clusters before the end.
     behind = "clusters_in_use" if "clusters_in_use" in rows else "lr"

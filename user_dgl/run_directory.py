@@ -4,9 +4,10 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,15 @@ from user_dgl.graph import Graph
 from user_dgl.link_score import LinkScore
 from user_dgl.links import LabelledPairs, LinkSplit
 from user_dgl.settings import to_plain
+from user_dgl.strict_yaml import parse_yaml
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.
 _DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+# What no result is without, beside its metrics.
+_NUMBERS = (
+    "num_nodes", "num_observed_edges", "num_features", "num_clusters", "num_clusters_found",
+    "seconds_total",
+)  # fmt: skip
 # Settings that may differ between a run and its continuation: they do not change the result.
 _FREE = (
     "output_dir",
@@ -80,69 +87,95 @@ class RunDirectory:
         """Where a picture of the report is."""
         return self.path / self.pictures_dir / f"{name}.png"
 
-    @classmethod
-    def open_for_training(
-        cls,
-        path: Path,
-        config: Config,
-        check: Callable[[dict[str, Any]], None] = lambda checkpoint: None,
-    ) -> tuple["RunDirectory", dict | None]:
-        """Prepare a folder for a run and write ``config.yaml`` into it.
-
-        ``check`` may refuse a checkpoint; nothing is changed then.
-
-        Returns
-        -------
-        RunDirectory, dict or None
-            The checkpoint to go on from, if there is one and ``train.resume`` is set.
+    def check_may_enter(self, config: Config) -> None:
+        """Refuse a folder that a run of these settings may not enter; nothing is changed.
 
         Raises
         ------
         InputError
             The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set; it holds
-            a run of other settings; it cannot be written.
+            a run of other settings, or none.
         """
-        run = cls(path)
-        checkpoint = None
+        path = self.path
         try:
             occupied = path.exists() and (not path.is_dir() or any(map(_counts, path.iterdir())))
-            if occupied and config.train.resume:
-                run.check_same_settings(config)
-                if (path / cls.checkpoint_file).exists():
-                    checkpoint = load_checkpoint(path / cls.checkpoint_file)
-                    check(checkpoint)
-                    run._keep_metrics_until(checkpoint)
-                else:
-                    (path / cls.metrics_file).unlink(missing_ok=True)
-            elif occupied and config.overwrite and run._holds_run():
-                for file in run.own_files():
-                    file.unlink(missing_ok=True)
-                run.remove_shards_but([])
-            elif occupied and config.overwrite:
-                raise InputError(
-                    f"{path}: not empty, and holds no run to overwrite: choose another"
-                )
-            elif occupied:
-                raise InputError(
-                    f"{path}: not empty; set output_dir to another folder, overwrite=true to "
-                    "replace a run there or train.resume=true to go on with it"
-                )
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        if not occupied:
+            return
+        if config.train.resume:
+            self.check_same_settings(config)
+        elif not config.overwrite:
+            raise InputError(
+                f"{path}: not empty; set output_dir to another folder, overwrite=true to "
+                "replace a run there or train.resume=true to go on with it"
+            )
+        elif not self._holds_run():
+            raise InputError(f"{path}: not empty, and holds no run to overwrite: choose another")
+
+    def checkpoint_to_resume(self, config: Config) -> dict[str, Any] | None:
+        """The checkpoint that a run of these settings goes on from, if any; nothing is changed.
+
+        Raises
+        ------
+        InputError
+            As `check_may_enter`; the checkpoint cannot be read.
+        """
+        self.check_may_enter(config)
+        file = self.path / self.checkpoint_file
+        return load_checkpoint(file) if config.train.resume and file.exists() else None
+
+    def begin(self, config: Config, checkpoint: dict[str, Any] | None) -> None:
+        """Make the folder ready for a run that may enter it, and write ``config.yaml``.
+
+        What is there of an earlier run goes, but for what led to the checkpoint.
+
+        Raises
+        ------
+        InputError
+            The folder cannot be written.
+        """
+        path = self.path
+        try:
             path.mkdir(parents=True, exist_ok=True)
+            if checkpoint is not None:
+                self._keep_metrics_until(checkpoint)
+            elif config.train.resume:
+                (path / self.metrics_file).unlink(missing_ok=True)
+            elif config.overwrite:
+                for file in self.own_files():
+                    if file.name != self.config_file:  # until the last it says that a run is here
+                        file.unlink(missing_ok=True)
+                self.remove_shards_but([])
+            self._remove_unfinished()
             # So that training from the saved file neither overwrites nor resumes unasked.
             saved = replace(config, overwrite=False, train=replace(config.train, resume=False))
             text = to_yaml(saved).encode()
-            write_atomically(path / cls.config_file, lambda file: file.write(text))
+            self._write(self.config_file, lambda file: file.write(text))
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-        return run, checkpoint
 
     def finished(self) -> bool:
         """Whether a run ended here."""
         return (self.path / self.result_file).exists()
 
     def _holds_run(self) -> bool:
+        """Whether there are settings of a run, of whatever version, and traces of its training."""
         traces = (self.metrics_file, self.checkpoint_file, self.result_file)
-        return any((self.path / name).is_file() for name in traces)
+        if not any((self.path / name).is_file() for name in traces):
+            return False
+        try:
+            settings = parse_yaml(self.read_config_text(), self.config_file, {})
+        except InputError:
+            return False
+        return isinstance(settings.get("model"), dict)
+
+    def _remove_unfinished(self) -> None:
+        """Remove what killed processes were about to write."""
+        names = [(file.parent, file.name) for file in self.own_files()]
+        for folder, name in (*names, (self.path, self.shard_files)):
+            for file in folder.glob(f".{name}.*.part"):
+                file.unlink(missing_ok=True)
 
     def check_same_settings(self, config: Config) -> None:
         """Raise `InputError` unless the run here has the settings given."""
@@ -168,11 +201,15 @@ class RunDirectory:
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows of ``metrics.jsonl``, up to one that a crash cut off."""
         rows = []
-        for line in self._existing(self.metrics_file).read_text(errors="replace").splitlines():
+        file = self._existing(self.metrics_file)
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except ValueError:
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+                raise InputError(f"{file}:{number}: no row of a run: is the file damaged?")
+            rows.append(row)
         return rows
 
     def record(self, row: dict[str, Any]) -> None:
@@ -341,9 +378,14 @@ class RunDirectory:
         """What `write_result` wrote."""
         file = self._existing(self.result_file)
         try:
-            return json.loads(file.read_text())
+            result = json.loads(file.read_text())
         except ValueError as error:
             raise InputError(f"{file}: not JSON ({error})") from None
+        known = result if isinstance(result, dict) else {}
+        numbers = all(isinstance(known.get(name), Real) for name in _NUMBERS)
+        if not numbers or not isinstance(known.get("metrics"), dict):
+            raise InputError(f"{file}: not the result of a run: is it damaged?")
+        return result
 
     def read_config_text(self) -> str:
         """The settings as they stand in ``config.yaml``, of whatever version."""

@@ -251,9 +251,8 @@ class ShardTrainer(EpochLoop):
         with torch.random.fork_rng(devices=[]), denormals_flushed():
             self._build()
             if checkpoints is not None:
-                self._restore(checkpoints)
-            else:
-                self._checkpoint()
+                what = "the checkpoints, which all ranks go on from"
+                self.ranks.everyone(lambda: self._restore(checkpoints), what)
             self._run_epochs()
             return self._result()
 
@@ -448,7 +447,9 @@ class ShardTrainer(EpochLoop):
             self.optimizer.load_state_dict({**optimizer, "state": states})
             if self.schedule is not None:
                 self.schedule.load_state_dict(first["schedule"])
-        except (KeyError, TypeError, StopIteration, RuntimeError, IndexError) as error:
+        except (
+            KeyError, TypeError, StopIteration, RuntimeError, IndexError, AttributeError
+        ) as error:  # fmt: skip
             raise InputError(
                 f"the checkpoint is not one of a distributed run of this version ({error})"
             ) from None

@@ -29,7 +29,7 @@ class StopSignal:
             self.number, self._since = number, now
         elif now - self._since > _REPEATS_WITHIN_S and "RANK" not in os.environ:
             # Not one of several processes, which a launcher ends that has waited long enough.
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("again; train.resume=true goes on from the last checkpoint")
 
 
 @contextmanager

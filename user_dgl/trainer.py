@@ -17,6 +17,7 @@ from user_dgl.candidates import draw_candidates, merge_candidates
 from user_dgl.clustering import silhouette
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
+from user_dgl.data.base import one_line
 from user_dgl.device import device_name, resolve_device
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
@@ -164,7 +165,15 @@ class Trainer(EpochLoop):
             if checkpoint is None:
                 self._start()
             else:
-                self._restore(checkpoint)
+                try:
+                    self._restore(checkpoint)
+                except (InputError, MemoryError, torch.cuda.OutOfMemoryError):
+                    raise
+                except Exception as error:  # which of many kinds depends on what is wrong with it
+                    raise InputError(
+                        "the checkpoint is not one of this version of user_dgl "
+                        f"({one_line(error)}): start anew with overwrite=true"
+                    ) from None
             self._run_epochs()
             return self._result()
 
@@ -193,7 +202,6 @@ class Trainer(EpochLoop):
         structure, static = self.config.structure, self.preparation.static_candidates
         pairs = initial_pairs(self.graph, structure, static, self._rng(), self._held_out)
         self._build(*pairs)
-        self._checkpoint()
 
     def _rng(self) -> np.random.Generator:
         """Draws of candidates, the same at an epoch whatever came before."""
@@ -376,12 +384,8 @@ class Trainer(EpochLoop):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        try:
-            self._progress = Progress(**state["progress"])
-            same_features = state["features"] == self._feat_digest
-        except (KeyError, TypeError):
-            raise InputError("the checkpoint is not one of this version of user_dgl") from None
-        if not same_features:
+        self._progress = Progress(**state["progress"])
+        if state["features"] != self._feat_digest:
             raise InputError("the checkpoint is of other features: the data have changed since")
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):

@@ -118,7 +118,12 @@ def _load(config: DataConfig) -> AttributedGraph:
             for key in ("edges", "features", "labels")
             if getattr(config, key) is not None
         }
-        return load_edge_list(**files, missing=config.missing_features)
+        return load_edge_list(
+            **files,
+            missing=config.missing_features,
+            header=config.header,
+            columns=config.columns,
+        )
     # DGL takes seconds to import, and most runs do without it.
     from user_dgl.data.dgl_datasets import load_dgl_dataset
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from user_dgl.data.apart import read_apart
 from user_dgl.data.base import AttributedGraph, index_labels
+from user_dgl.data.files import file_size
 from user_dgl.data.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 
@@ -41,6 +42,7 @@ def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     InputError
         File unreadable or damaged, several graphs, or several types of nodes or edges.
     """
+    file_size(path)
     try:
         with open(path, "rb"):
             pass

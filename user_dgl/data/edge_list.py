@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from user_dgl.data.base import AttributedGraph
 from user_dgl.data.dgl_file import load_dgl_file
@@ -20,7 +21,6 @@ from user_dgl.data.ids import (
     positions,
     repeated_row,
     tidy_ids,
-    union,
     unusable,
 )
 from user_dgl.data.label_file import LabelRows, match_labels, read_label_rows, read_labels
@@ -28,7 +28,7 @@ from user_dgl.data.mat import load_mat
 from user_dgl.data.matrices import graph_from_matrix
 from user_dgl.data.matrix_market import load_matrix_market
 from user_dgl.data.npz import load_npz
-from user_dgl.data.text import TextFile, has_header, is_number, open_text
+from user_dgl.data.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -36,9 +36,15 @@ __all__ = ["load_edge_list", "read_labels", "read_pairs"]
 
 _END_NAMES = frozenset(
     end + suffix
-    for end in ("src", "dst", "source", "target", "from", "to", "head", "tail", "u", "v", "i", "j")
+    for end in (
+        "src", "dst", "source", "target", "from", "to", "head", "tail", "u", "v", "i", "j",
+        "sender", "receiver", "follower", "followee",
+    )
     for suffix in ("", "id", "_id", "node", "_node", "nodeid", "_node_id")
-) | {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2", "citing", "cited"}
+)  # fmt: skip
+_END_NAMES |= {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2"}
+_END_NAMES |= {"citing", "cited"}
+_END_STARTS = ("from_", "to_", "source_", "target_")
 _WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
 
 
@@ -91,6 +97,8 @@ def load_edge_list(
     features: Path | None = None,
     labels: Path | None = None,
     missing: str = "refuse",
+    header: bool | str = "auto",
+    columns: Sequence[str] = (),
 ) -> AttributedGraph:
     """A graph in the user's own files.
 
@@ -110,6 +118,11 @@ def load_edge_list(
         See `user_dgl.data.label_file.read_labels`; in place of those in ``edges``.
     missing : str
         See `user_dgl.data.matrices.as_features`.
+    header : bool or "auto"
+        Whether the first row of a text of edges names its columns. By itself that is found where
+        it names the ends of edges as is usual, or holds text above numbers.
+    columns : sequence of str
+        Names of the two columns with the ends, where the header has other names than the usual.
 
     Returns
     -------
@@ -118,7 +131,7 @@ def load_edge_list(
         of lines does not matter. With features that carry ids, these are the nodes. With rows in
         order, row k belongs to id k, or to id k + 1 if the largest id is the number of rows, or to
         the k-th smallest id if there are as many ids as rows. Without features the nodes are those
-        that edges or labels name.
+        that edges name; labels in order are rows like features, but their values do not count.
 
     Raises
     ------
@@ -126,7 +139,7 @@ def load_edge_list(
         Files unreadable, malformed (with the line), or not fitting each other.
     """
     edges = Path(edges)
-    ends = _read_ends(edges, missing)
+    ends = _read_ends(edges, missing, header, columns)
     feats, rows = ends.features, ends.labels
     if features is not None:
         feats = read_features(features, ends.names, missing)
@@ -143,7 +156,12 @@ def load_edge_list(
     graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
     if str(cleaning):
         notes.append(f"{ends.path.name}: {cleaning}")
-    matched, label_notes = (None, []) if rows is None else match_labels(rows, names)
+    alone = int((graph.degree == 0).sum())
+    if alone:
+        notes.append(f"{ends.path.name}: {alone} of {len(names)} nodes have no edges")
+    # Edges alone do not name the nodes that have none.
+    all_named = feats is not None or ends.whole
+    matched, label_notes = (None, []) if rows is None else match_labels(rows, names, all_named)
     return AttributedGraph(
         graph,
         None if feats is None else feats.feat,
@@ -187,13 +205,17 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
     return place[pairs]
 
 
-def _read_ends(path: Path, missing: str) -> _Edges:
+def _read_ends(path: Path, missing: str, header: bool | str, columns: Sequence[str]) -> _Edges:
     kind = ending(path)
+    if kind != ".npy" and kind not in _LOADERS:
+        return _read_edges(path, header, columns)
     if kind == ".npy":
-        return _read_array(path)
-    if kind in _LOADERS:
-        return _of_graph(path, _LOADERS[kind](path, missing), kind not in _BY_ID)
-    return _read_edges(path)
+        read = _read_array(path)
+    else:
+        read = _of_graph(path, _LOADERS[kind](path, missing), kind not in _BY_ID)
+    if header != "auto" or columns:
+        read.notes.append(f"{path.name}: no text, so data.header and data.columns have no effect")
+    return read
 
 
 def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
@@ -230,23 +252,27 @@ def _read_array(path: Path) -> _Edges:
     return _Edges(path, codes[: len(u)], codes[len(u) :], names, [])
 
 
-def _open_ends(path: Path) -> tuple[TextFile, tuple[int, int], int | None]:
+def _open_ends(
+    path: Path, header: bool | str = "auto", columns: Sequence[str] = ()
+) -> tuple[TextFile, tuple[int, int], int | None]:
     """A text of edges, with the columns of their ends and of their weight."""
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
-    known = has_header(first, rest, lambda names: sum(n in _END_NAMES for n in names) >= 2)
-    if known and not _names_nodes(first, rest):
+    if header == "auto":
+        known = has_header(first, rest, lambda names: sum(map(_names_end, names)) >= 2)
+        header = bool(columns) or (known and not _names_nodes(first, rest))
+    if header:
         text = text.without_header()
     if text.num_columns < 2:
         raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
     if any(len(row) != text.num_columns for row in text.sample):
         text.check_rows()  # the parser would fill a row that is too short
-    u_column, v_column, weight_column = _find_columns(text)
+    u_column, v_column, weight_column = _find_columns(text, columns)
     return text, (u_column, v_column), weight_column
 
 
-def _read_edges(path: Path) -> _Edges:
-    text, (u_column, v_column), weight_column = _open_ends(path)
+def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges:
+    text, (u_column, v_column), weight_column = _open_ends(path, header, chosen)
     used = (u_column, v_column, weight_column)
     dtypes = {} if weight_column is None else {weight_column: np.float64}
     columns = _read_ids(text, (u_column, v_column), dtypes)
@@ -257,7 +283,20 @@ def _read_edges(path: Path) -> _Edges:
         text.check_rows()
         raise text.error(int(np.argmax((u == fault[0]) | (v == fault[0]))), fault[1])
 
+    third = max(u_column, v_column) + 1
+    unsure = not text.header and weight_column is None and third < text.num_columns
+    # Numbers here and there, beyond the sample: weights that could not be told from text.
+    if unsure and any(map(_counts, pd.unique(columns[third]))):
+        text.check_rows(numbers=(third,))
     notes = text.notes()
+    if header == "auto" and not text.header and is_text(names):
+        first = np.array([u[0], v[0]])
+        alone = u[0] != v[0] and len(u) > 1 and (np.bincount(codes)[first] == 1).all()
+        if alone and not any(map(_counts, names[first])):
+            notes.append(
+                f"{path.name}: first row taken as an edge, though neither {names[first[0]]!r} nor "
+                f"{names[first[1]]!r} occurs again: set data.header=true if it names the columns"
+            )
     ignored = [_column_name(text, c) for c in range(text.num_columns) if c not in used]
     if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
         notes.append(f"{path.name}: {', '.join(ignored)} ignored")
@@ -285,22 +324,44 @@ def _names_nodes(first: list[str], rest: list[list[str]]) -> bool:
     return bool(first[0].strip()) and any(cell.strip() in cells for cell in first)
 
 
-def _find_columns(text: TextFile) -> tuple[int, int, int | None]:
+def _names_end(name: str) -> bool:
+    return name in _END_NAMES or name.startswith(_END_STARTS)
+
+
+def _counts(cell: str) -> bool:
+    """Whether a cell is a number that is there."""
+    return is_number(cell.strip()) and cell.strip() not in MISSING
+
+
+def _find_columns(text: TextFile, chosen: Sequence[str]) -> tuple[int, int, int | None]:
     """Columns of the two ends and of the weight."""
-    names = [name.lower() for name in text.header or ()]
-    if len(names) != text.num_columns:
-        names = [""] * text.num_columns
-    ends = [c for c, name in enumerate(names) if name in _END_NAMES][:2]
-    if len(ends) < 2:
-        # A header that starts with an empty name tops the index column of a data frame.
-        start = 1 if text.header and not text.header[0] and text.num_columns > 2 else 0
-        ends = [start, start + 1]
-    weights = [c for c, name in enumerate(names) if name in _WEIGHT_NAMES and c not in ends]
-    third = ends[1] + 1
-    if not text.header and third < text.num_columns:
-        cells = [row[third].strip() for row in text.sample if len(row) > third]
-        if is_number(cells[0]) and not set(cells) <= {""}:
-            weights = [third]
+    if not text.header:
+        third = [row[2] for row in text.sample if len(row) > 2]
+        return 0, 1, 2 if any(map(_counts, third)) else None
+    header = list(text.header)
+    if len(header) != text.num_columns:
+        header = [""] * text.num_columns
+    names = [name.lower() for name in header]
+    weights = [c for c, name in enumerate(names) if name in _WEIGHT_NAMES]
+    ends = [c for c, name in enumerate(names) if _names_end(name)][:2]
+    if chosen:
+        if any(header.count(name) != 1 for name in chosen):
+            raise InputError(
+                f"{text.path}: data.columns names {' and '.join(chosen)}, the columns are "
+                f"{', '.join(text.header)}: name two of them"
+            )
+        ends = [header.index(name) for name in chosen]
+    elif len(ends) < 2:
+        # An empty name tops the index column of a data frame, or a column of nothing.
+        left = [c for c, name in enumerate(names) if name and c not in weights]
+        ends = left if any(names) else [0, 1]
+        if len(ends) != 2 and text.num_columns > 2:
+            raise InputError(
+                f"{text.path}: which of the columns {', '.join(text.header)} hold the ends of the "
+                f"edges? Set data.columns=[A, B]"
+            )
+        ends = ends if len(ends) == 2 else [0, 1]
+    weights = [c for c in weights if c not in ends]
     return (*ends, weights[0] if weights else None)
 
 
@@ -327,10 +388,13 @@ def _nodes(
         names, source = features.ids, features.path
     elif features is not None:
         return _nodes_of_rows(edges, features.feat.shape[0], "features", features.path)
-    elif labels is not None and not labels.by_id:
-        return _nodes_of_rows(edges, labels.num_rows, "labels", labels.path)
-    elif labels is not None and not edges.whole:
-        names, source = union(edges.names, labels.names), labels.path
+    elif labels is not None and not labels.by_id and not edges.whole:
+        # Blank rows too: which nodes have a label must not change what is trained.
+        num_rows, path = len(labels.values), labels.path
+        names, place, notes = _nodes_of_rows(edges, num_rows, "labels", path)
+        if len(names) > edges.num_named:
+            notes.append(f"{path.name}: its rows say that there are {num_rows} nodes")
+        return names, place, notes
     else:
         names, source = edges.names, edges.path
     place = positions(names, edges.names)

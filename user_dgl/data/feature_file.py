@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import check_text, one_line
-from user_dgl.data.files import ending
+from user_dgl.data.files import ending, file_size
 from user_dgl.data.ids import (
     ID_NAMES,
     counts_up,
@@ -137,14 +137,16 @@ _MATRICES = {
 
 def load_array(path: Path) -> np.ndarray:
     """Array of an ``.npy`` file, mapped and not read; pickled objects are refused."""
+    file_size(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
     except Exception as error:  # NumPy's parser of headers raises many kinds on damaged ones
-        raise InputError(
-            f"{path}: not a plain npy array ({one_line(error)}): save it anew"
-        ) from None
+        problem = one_line(error)
+        if "pickle" in problem:  # NumPy's advice is to load it in spite of that
+            problem = "of objects, or of another format"
+        raise InputError(f"{path}: not a plain npy array ({problem}): save it anew") from None
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: holds several arrays: save the one meant with numpy.save")
     return array

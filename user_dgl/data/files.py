@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +12,29 @@ from user_dgl.errors import InputError
 from user_dgl.machine import available_memory_mb
 
 _BLOCK = 2**20
+# Mapped or read in parts by others, who know no gzip.
+_IN_PLACE = (".npy", ".npz", ".bin", ".dgl")
 
 
 def ending(path: Path) -> str:
     """The ending that names the format, in lower case: the one before ``.gz`` if that is last.
 
+    Raises
+    ------
+    InputError
+        A format under ``.gz`` of which parts are read, or which is not read into memory.
+
     >>> ending(Path("a/Graph.MTX.gz")), ending(Path("edges.csv"))
     ('.mtx', '.csv')
     """
     path = Path(path)
-    if path.suffix.lower() == ".gz":
+    packed = path.suffix.lower() == ".gz"
+    if packed:
         path = path.with_suffix("")
-    return path.suffix.lower()
+    kind = path.suffix.lower()
+    if packed and kind in _IN_PLACE:
+        raise InputError(f"{path}.gz: {kind} is read where it lies: unpack it (gunzip)")
+    return kind
 
 
 def check_room(num_bytes: float, source) -> None:
@@ -50,6 +62,26 @@ def check_room(num_bytes: float, source) -> None:
         )
 
 
+def file_size(path: Path) -> int:
+    """Bytes of a file, which neither is opened nor has to be read.
+
+    Raises
+    ------
+    InputError
+        Nothing there, a folder, or what may give no end of bytes and them only once.
+    """
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: {problem}: check the path") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{path}: Is a directory: check the path")
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: a pipe or device: save what it gives as a file first")
+    return found.st_size
+
+
 def read_bytes(path: Path, copies: float = 1) -> bytes:
     """Content of a file, unpacked where it starts as gzip does.
 
@@ -64,6 +96,7 @@ def read_bytes(path: Path, copies: float = 1) -> bytes:
     InputError
         File unreadable, gzip damaged, or more than fits the memory.
     """
+    check_room(file_size(path), path)
     try:
         data = Path(path).read_bytes()
     except OSError as error:

@@ -91,13 +91,6 @@ def positions(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return pd.Index(names).get_indexer(pd.Index(wanted))
 
 
-def union(names: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The distinct ids of both, ascending."""
-    if is_text(names) or is_text(others):
-        names, others = as_text(names), as_text(others)
-    return np.unique(np.concatenate([names, others]))
-
-
 def counts_up(names: np.ndarray, start: int = 0) -> bool:
     """Whether the ids are start, start + 1, ... in this order."""
     return not is_text(names) and np.array_equal(names, np.arange(start, start + len(names)))

@@ -99,7 +99,9 @@ def read_label_rows(path: Path) -> LabelRows:
     return LabelRows(path, _tidy(values), text, codes, names)
 
 
-def match_labels(rows: LabelRows, names: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def match_labels(
+    rows: LabelRows, names: np.ndarray, all_named: bool = True
+) -> tuple[np.ndarray, list[str]]:
     """Labels of the nodes, and notes on what was done.
 
     Parameters
@@ -107,6 +109,8 @@ def match_labels(rows: LabelRows, names: np.ndarray) -> tuple[np.ndarray, list[s
     rows : LabelRows
     names : ndarray (N,)
         Ids in node order.
+    all_named : bool
+        Whether an id that is none of them must be a slip; else it may be a node without edges.
 
     Returns
     -------
@@ -127,7 +131,7 @@ def match_labels(rows: LabelRows, names: np.ndarray) -> tuple[np.ndarray, list[s
         if not known.all():
             row = int(np.flatnonzero(~known)[0])
             # Ids beyond the graph are harmless only if they cannot be misspelt or shifted ones.
-            if known.sum() < len(names):
+            if known.sum() < len(names) and (all_named or not known.any()):
                 problem = f"node {rows.names[rows.codes[row]]!s} is not in the graph: check the id"
                 raise rows.error(row, problem)
             notes.append(f"{rows.path.name}: {int((~known).sum())} ids outside the graph left out")

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.base import AttributedGraph, check_text, index_labels, one_line
-from user_dgl.data.files import check_room
+from user_dgl.data.files import check_room, file_size
 from user_dgl.data.matrices import (
     as_features,
     check_indices,
@@ -165,6 +165,7 @@ def member_names(path: Path) -> set[str]:
     InputError
         File unreadable or no npz file, or more than fits the memory.
     """
+    file_size(path)
     try:
         with zipfile.ZipFile(path) as archive:
             # What is read of a member ends there, so a false size gains nothing.

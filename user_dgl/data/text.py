@@ -30,6 +30,9 @@ MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
 # over the blanks inside text.
 _SEPARATORS = ("\t", ";", ",")
 _COMMENT_LINE = re.compile(rb"\n[ \t]*[#%][^\n]*")
+# A cell of a row with semicolons that is a number, and one that rules out that they are such.
+_DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
+_DECIMAL_POINT = re.compile(rb"(?m)(?:^|(?<=;))[ \t]*[-+]?[0-9,]*\.[0-9]+[ \t]*(?=;|$)")
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
 
 
@@ -59,6 +62,8 @@ class TextFile:
         ``\\t``, ``;``, ``,``; a blank stands for any run of blanks and tabs.
     num_comments : int
         Comment lines (first character ``#`` or ``%``) left out.
+    num_decimal_commas : int
+        Numbers written as 0,5, which `original` and `body` have as 0.5.
     header : tuple of str, or None
         First row, once `without_header` has taken it for one.
     """
@@ -68,6 +73,7 @@ class TextFile:
     body: bytes
     separator: str
     num_comments: int
+    num_decimal_commas: int = 0
     header: tuple[str, ...] | None = None
 
     @cached_property
@@ -93,6 +99,10 @@ class TextFile:
         lines = []
         if self.num_comments:
             lines.append(f"{self.path.name}: {self.num_comments} comment lines skipped")
+        if self.num_decimal_commas:
+            lines.append(
+                f"{self.path.name}: {self.num_decimal_commas} decimal commas read as points"
+            )
         if self.header:
             shown = ", ".join(self.header[:6]) + (", ..." if len(self.header) > 6 else "")
             lines.append(f"{self.path.name}: first row taken as header ({shown})")
@@ -251,8 +261,11 @@ def open_text(path: Path, *, single_column=False) -> TextFile:
         body = body.removeprefix(b"\n")
     if not body.strip():
         raise InputError(f"{path}: no rows: the file is empty or holds only comments")
-    separator = _find_separator(data, single_column)
-    return TextFile(path, data, body, separator, num_comments)
+    separator, num_commas = _find_separator(data, single_column), 0
+    if separator == ";" and not _DECIMAL_POINT.search(body):
+        body, num_commas = _DECIMAL_COMMA.subn(rb"\1.\2", body)
+        data = _DECIMAL_COMMA.sub(rb"\1.\2", data)
+    return TextFile(path, data, body, separator, num_comments, num_commas)
 
 
 def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[np.ndarray]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from user_dgl.data.base import one_line
+from user_dgl.data.files import read_bytes
 from user_dgl.data.matrices import csr_from_parts
 from user_dgl.errors import InputError
 
@@ -142,11 +143,7 @@ def restricted_load(file, source) -> object:
 
 def load_pickle(path: Path) -> object:
     """Object of a pickle file; see `restricted_load`."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    return restricted_load(io.BytesIO(data), path)
+    return restricted_load(io.BytesIO(read_bytes(path)), path)
 
 
 def _plain(value, source):
