@@ -183,7 +183,9 @@ def test_an_interrupt_ends_the_trainings(monkeypatch, tmp_path):
 
 
 def test_an_attack_is_made_once_for_all_methods(tmp_path):
-    attack = ("data.noise.kind=metattack", "data.noise.rate=0.1", "data.noise.attack.surrogate_epochs=5")
+    attack = (
+        "data.noise.kind=metattack", "data.noise.rate=0.1", "data.noise.attack.surrogate_epochs=5",
+    )  # fmt: skip
     cells = [
         _cell(table="meta-attack-own", kind="metattack", rate=10, method=method,
               overrides=(*TINY, *attack, *more))

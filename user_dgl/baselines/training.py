@@ -98,9 +98,7 @@ class BaselineTrainer(EpochLoop):
             self.method = BASELINES[config.model.kind](problem).to(self.device)
             self._optimizers = self.method.optimizers()
             self.optimizer = next(iter(self._optimizers.values()))
-            if checkpoint is None:
-                self._checkpoint()
-            else:
+            if checkpoint is not None:
                 self._restore(checkpoint)
             self._run_epochs()
             return self._result()
