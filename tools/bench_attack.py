@@ -2,8 +2,8 @@
 """Harm, time and memory of the meta-attack, in one of its forms, on the data of a config.
 
 ``python tools/bench_attack.py CONFIG [section.key=value ...] --form exact --rates 5 10 15 20``:
-attacks the graph, then prints a CSV row for each rate: seconds and peak memory of the attack, and
-NMI of two victims on the attacked graph, `smooth_kmeans` and k-means on the embedding of a graph
+attacks the graph, then prints a CSV row for each rate: time and peak memory of the attack, and NMI
+of two victims on the attacked graph, `smooth_kmeans` and k-means on the embedding of a graph
 autoencoder, each the mean over ``--victims`` seeds. Forms ``none`` and ``random_flip`` give the
 rows to compare with. ``--out DIR`` keeps the attacked graphs, for ``data.noise.kind=file``. The
 exact form is run once, to the highest rate: the flips of a lower one come first in it.
@@ -49,8 +49,8 @@ GAE = (
     "features.row_norm=l2",
 )
 COLUMNS = (
-    "form", "rate", "seed", "flips", "added", "surrogate_loss", "seconds", "peak_memory_mb",
-    "smooth_kmeans_nmi", "gae_nmi",
+    "form", "rate", "seed", "flips", "added", "surrogate_loss", "seconds", "cpu_seconds",
+    "peak_memory_mb", "smooth_kmeans_nmi", "gae_nmi",
 )  # fmt: skip
 
 
@@ -84,24 +84,24 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def attack(config, data, form, rates):
-    """For each rate in percent: it, the graph, and (loss of the surrogate, seconds, MB)."""
+    """For each rate in percent: it, the graph, and (loss, seconds, CPU seconds, MB)."""
     num_edges, settings = data.graph.num_edges, noise_of(config, form, 0).attack
     victim = Victim(data.feat, data.labels)
     if form in ("none", "random_flip"):
         for rate in rates:
             graph = random_flip(data.graph, rate / 100, config.seed).graph
-            yield rate, graph, (np.nan, 0.0, peak_memory_mb())
+            yield rate, graph, (np.nan, 0.0, 0.0, peak_memory_mb())
         return
     budgets = {round(rate / 100 * num_edges): rate for rate in sorted(rates)}
     runs = [[budget] for budget in budgets] if form == "large" else [list(budgets)]
     for wanted in runs:
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         for graph, loss, flips in attack_steps(
             data.graph, max(wanted), config.seed, settings, victim
         ):
             if flips in wanted:
-                seconds = time.perf_counter() - started
-                yield budgets[flips], graph, (loss, seconds, peak_memory_mb())
+                spent = time.perf_counter() - started[0], time.process_time() - started[1]
+                yield budgets[flips], graph, (loss, *spent, peak_memory_mb())
 
 
 def noise_of(config, form, rate):
