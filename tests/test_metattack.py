@@ -229,9 +229,10 @@ def test_held_out_pairs_are_not_touched(data, victim, settings):
     changed = np.setxor1d(split.training.keys, attacked.graph.keys)
     assert len(changed) == round(0.3 * split.training.num_edges)
     assert not np.isin(changed, held_out).any()
-    # Without that it does touch some.
-    free = perturb(split.training, noise, 0, None, None, victim)
-    assert np.isin(np.setxor1d(split.training.keys, free.graph.keys), held_out).any()
+    # Without that it does touch some, in one of a few attacks.
+    free = [perturb(split.training, noise, seed, None, None, victim) for seed in range(4)]
+    changed = [np.setxor1d(split.training.keys, one.graph.keys) for one in free]
+    assert np.isin(np.concatenate(changed), held_out).any()
 
 
 def test_nodes_without_labels_are_predicted(data):

@@ -32,7 +32,9 @@ class AttackConfig(Section):
         choices=("auto", "exact", "large"),
     )
     steps: int = key(100, "form large: times that flips are chosen, as many each time", low=1)
-    block_nodes: int = key(2048, "form large: nodes drawn each time", low=2)
+    block_nodes: int = key(
+        2048, "form large: nodes drawn each time, 16 for each flip if that is more", low=2
+    )
     surrogate_feats: int = key(16, "width of the surrogate, a linear GCN of two layers", low=1)
     surrogate_epochs: int = key(
         100, "epochs of its training, all of which the gradient is taken through", low=1

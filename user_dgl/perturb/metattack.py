@@ -28,8 +28,8 @@ from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes
 
 # Above so many nodes, form auto is large.
 MAX_EXACT = 5000
-# Of the pairs compared, how many of the best are kept for each flip wanted.
-_KEPT = 16
+# For each flip wanted: how many of the best pairs are kept, and nodes drawn at least.
+_KEPT, _DRAWN = 64, 16
 _NONE, _LOWEST = np.empty(0, dtype=np.int64), float(np.finfo(np.float32).min)
 
 
@@ -69,8 +69,8 @@ def metattack(
 
     Form ``exact`` takes the gradient anew before each flip and compares all pairs: time grows with
     N^2, memory does not. Form ``large`` takes it ``settings.steps`` times, and each time flips its
-    share of the best among: all pairs of ``settings.block_nodes`` nodes drawn anew, the edges, and
-    the best that earlier draws have left; of each node one pair at most.
+    share of the best among all pairs of ``settings.block_nodes`` nodes drawn anew (16 for each flip
+    if that is more), and those that earlier draws have left; of each node one pair.
 
     Parameters
     ----------
@@ -144,7 +144,8 @@ def attack_steps(
     at_once, most_nodes = 1, graph.num_nodes
     if form_of(settings, graph.num_nodes) == "large":
         at_once = -(-budget // settings.steps)
-        most_nodes = min(settings.block_nodes, graph.num_nodes)
+        # Of each node one pair: where there are few nodes for the flips, bad ones would follow.
+        most_nodes = min(max(settings.block_nodes, _DRAWN * at_once), graph.num_nodes)
     rng = np.random.default_rng([seed, 13])
     search = _Search(graph, most_nodes, rng, _NONE if excluded is None else excluded)
     while len(search.flipped) < budget:
@@ -239,10 +240,12 @@ class _Search:
         self.graph = Graph.from_keys(num_nodes, keys)
 
     def _candidates(self, gradient: PairGradient, nodes: np.ndarray, most: int) -> np.ndarray:
-        """Keys of the best pairs of some nodes, of the edges and of what was left, best first."""
-        fixed, edges = self._fixed(), self.graph.keys
+        """Keys of the best pairs of some nodes and of what was left, best first."""
+        # Edges as any other pair: were all of them candidates, most flips would be removals, of
+        # which the pairs as a whole hold few that are worth it.
+        fixed = self._fixed()
         keys, gain = best_pairs(gradient, self.graph, nodes, fixed, most)
-        others = np.setdiff1d(np.union1d(edges, self._left), np.union1d(fixed, keys))
+        others = np.setdiff1d(self._left, np.union1d(fixed, keys))
         u, v = (torch.from_numpy(end) for end in np.divmod(others, self.graph.num_nodes))
         of_others = gradient.pairs(u, v).numpy()
         of_others[self.graph.positions(others) >= 0] *= -1

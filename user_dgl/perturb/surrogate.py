@@ -28,6 +28,8 @@ _NEGLIGIBLE = 1e-6
 # Directions in time that were found to hold more, rounded up; with 100 epochs.
 _MODES = 40
 _BLOCK = 2**16
+# Bytes of the pairs that are compared at a time, and of small things.
+_COMPARED = 60e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +227,8 @@ def needed_bytes(
         2 * num_classes * rows + num_features * (settings.surrogate_feats + num_classes)
     )
     factors = 2 * min(epochs, _MODES) * num_classes  # columns of L and of R
-    blocks = max(states + 2 * factors * rows, 6 * 2 * factors * num_nodes)
-    return 4.0 * blocks + 24 * feat.nnz + 60 * num_edges
+    blocks = max(states + 2 * factors * rows, 7 * 2 * factors * num_nodes)
+    return _COMPARED + 4.0 * blocks + 24 * feat.nnz + 60 * num_edges
 
 
 def _softmax(logits: torch.Tensor) -> torch.Tensor:
