@@ -513,17 +513,16 @@ def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
 def _add_training(page: Page, run: RunDirectory, content: _Content) -> None:
     rows = pd.DataFrame(content.rows)
     numeric = all(map(is_numeric_dtype, rows.dtypes))
-    if not numeric or not {"loss", "clusters_in_use"} <= set(rows.columns):
+    if not numeric or not {"loss", "lr"} <= set(rows.columns):
         file = run.path / run.metrics_file
         raise InputError(f"{file}: rows without the loss, or not of numbers: is it damaged?")
-    # The weighted terms stand between these two, see `user_dgl.epochs`.
-    # Baselines have no clusters before the end.
-    behind = "clusters_in_use" if "clusters_in_use" in rows else "lr"
-    first, last = (rows.columns.get_loc(name) for name in ("loss", behind))
+    # The weighted terms and the clusters in use, which baselines lack before the end, stand between
+    # these two, see `user_dgl.epochs`.
+    first, last = (rows.columns.get_loc(name) for name in ("loss", "lr"))
     curves = {"loss, the sum of the terms": ["loss"]}
     if "exact_loss" in rows:  # of the whole graph, after epochs in which parts were trained
         curves = {"loss, the sum of the terms; points: exact_loss": ["loss", "exact_loss"]}
-    curves |= {name: [name] for name in rows.columns[first + 1 : last + 1]}
+    curves |= {name: [name] for name in rows.columns[first + 1 : last]}
     ends = rows["loss"].iloc[[0, -1]]
     page.section("Training")
     page.beside("pictures")
