@@ -1,5 +1,6 @@
 """Sets of dgl.data: without a network, so failures, raw files and sets that DGL makes itself."""
 
+import pickle
 import re
 import shutil
 import subprocess
@@ -47,7 +48,7 @@ def dgl_folder(tmp_path, monkeypatch):
 
 def folder_in(caught) -> Path:
     """The folder that an error advises, made."""
-    folder = Path(re.search(r"\.zip in (\S+)", str(caught.value)).group(1))
+    folder = Path(re.search(r"\.zip in ([^\s,]+)", str(caught.value)).group(1))
     folder.mkdir(parents=True)
     return folder
 
@@ -67,7 +68,7 @@ def test_failed_download_says_what_to_put_where(tmp_path, no_network, capsys):
     assert "\n" not in message
     assert message.startswith("dgl.data.CoraGraphDataset: cannot be loaded (no network")
     assert "put the unpacked https://" in message
-    assert re.search(rf"cora_v2\.zip in {re.escape(str(tmp_path))}/cora_v2\w*$", message)
+    assert re.search(rf"cora_v2\.zip in {re.escape(str(tmp_path))}/cora_v2\w*, and set", message)
     assert capsys.readouterr().out == ""  # stdout is for results
 
 
@@ -77,7 +78,9 @@ def test_advice_after_a_failed_download_works(tmp_path, no_network, data_folder)
     folder = folder_in(caught)
     for path in data_folder("planetoid").glob("ind.cora.*"):
         shutil.copyfile(path, folder / path.name.replace("cora", "cora_v2"))
-    data = load_dgl_dataset("CoraGraphDataset", tmp_path)
+    with pytest.raises(InputError, match=r"can run any code: set data\.trusted=true"):
+        load_dgl_dataset("CoraGraphDataset", tmp_path)
+    data = load_dgl_dataset("CoraGraphDataset", tmp_path, trusted=True)
     own = load_planetoid(data_folder("planetoid"), "cora")
     np.testing.assert_array_equal(data.graph.keys, own.graph.keys)
     np.testing.assert_array_equal(data.labels, own.labels)
@@ -90,7 +93,25 @@ def test_incomplete_raw_folder(tmp_path, no_network):
         load_dgl_dataset("CiteseerGraphDataset", tmp_path)
     assert not list(folder_in(caught).iterdir())
     with pytest.raises(InputError, match=r"ind\.citeseer\.x"):
-        load_dgl_dataset("CiteseerGraphDataset", tmp_path)
+        load_dgl_dataset("CiteseerGraphDataset", tmp_path, trusted=True)
+
+
+def test_no_pickle_of_a_folder_is_run_unasked(tmp_path, no_network):
+    """As DGL would, which takes the files of the folder for those it downloads."""
+
+    class Evil:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "run",)
+
+    with pytest.raises(InputError) as caught:
+        load_dgl_dataset("CoraGraphDataset", tmp_path)
+    folder = folder_in(caught)
+    for part in ("x", "y", "tx", "ty", "allx", "ally", "graph"):
+        (folder / f"ind.cora_v2.{part}").write_bytes(pickle.dumps(Evil()))
+    config = DataConfig(kind="dgl", name="CoraGraphDataset", path=str(tmp_path))
+    with pytest.raises(InputError, match=r"set data\.trusted=true"):
+        load_data(config)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

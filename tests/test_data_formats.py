@@ -723,7 +723,14 @@ def test_a_config_and_settings_go_with_the_files(tmp_path):
         (("--edges", "none.csv", "--clusters", "2"), r"/none\.csv: not found: check the path"),
         (("--edges", "e.csv"), "num_clusters is not set"),
         (("--edges", "e.csv", "--clusters", "14"), "14 clusters asked for, 12 nodes"),
-        (("--edges", "e.csv", "--clusters", "two"), "num_clusters=two: .*expected a whole number"),
+        (("--edges", "e.csv", "--clusters", "two"), "--clusters two: expected a whole number of"),
+        (
+            ("--edges", "e.csv", "--clusters", "3, seed: 5"),
+            "--clusters 3, seed: 5: expected",
+        ),
+        (("--edges", "e.csv", "--clusters", "0"), "--clusters 0: expected a whole number of 2"),
+        (("--edges", "", "--clusters", "2"), "--edges: names no file"),
+        (("--features", "e.csv", "--clusters", "2"), "--features goes with --edges FILE"),
         (("--edges", "e.csv", "--clusters", "2", "train.epoch=3"), "did you mean train.epochs"),
         (("--edges", "e.csv", "--clusters", "2", "--features", "x.npy"), r"/x\.npy: not found"),
         (

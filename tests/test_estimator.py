@@ -192,7 +192,10 @@ def _with(matrix, place, value):
         (lambda a, x: (a[:80], x), r"adjacency: expected a square .* got shape \(80, 90\)"),
         (lambda a, x: (_with(a, (3, 4), -1), x), r"adjacency: negative, .* 1 rows .*: 3"),
         (lambda a, x: (_with(a, (3, 4), np.nan), x), r"adjacency: negative, NaN"),
-        (lambda a, x: (a, _with(x, (7, 0), np.nan)), r"features: NaN.* 1 rows .*: 7"),
+        (
+            lambda a, x: (a, _with(x, (7, 0), np.nan)),
+            r"NaN.* 1 rows .* first in column 0\): 7",
+        ),
         (lambda a, x: (a, _with(x, (7, 0), np.inf)), r"features: NaN.* 1 rows .*: 7"),
         (lambda a, x: (a, x[:80]), r"90 nodes, features have 80 rows"),
         (lambda a, x: (a, x[:, :0]), r"no columns"),
@@ -221,7 +224,8 @@ def test_bad_input(data, adjacency, change, message):
         ({"overrides": ["train.lr=-1"]}, "train.lr: expected above 0"),
         ({"overrides": "train.lr=1"}, "overrides: expected a dict or a list"),
         ({"random_state": -1}, "seed: expected at least 0"),
-        ({"random_state": "x"}, "cannot be used to seed"),
+        ({"random_state": "x"}, "random_state: 'x' cannot be used to seed"),
+        ({"config": 5}, "config: expected a path or a Config, got 5"),
     ],
 )
 def test_bad_parameters(data, adjacency, parameters, message):
@@ -270,6 +274,7 @@ def test_random_state(data, adjacency, model):
     assert _same(model, fit(0))  # the default's seed
     assert not _same(model, fit(1))
     assert _same(fit(np.random.RandomState(5)), fit(np.random.RandomState(5)))
+    assert _same(fit(np.random.default_rng(5)), fit(np.random.default_rng(5)))
     np.random.seed(3)
     expected = np.random.rand()
     np.random.seed(3)
@@ -387,7 +392,8 @@ def test_score_links(data, model):
         model.score_links(np.argwhere(np.triu(kind, 1))).mean() for kind in (same, ~same)
     )
     assert within > between + 0.15
-    for pairs in ([0, 1], [[0.5, 1]], [[0, 90]], [[-1, 0]]):
+    assert model.score_links([]).shape == model.score_links(np.empty((0, 2), int)).shape == (0,)
+    for pairs in ([0, 1], [[0.5, 1]], [[0, 90]], [[-1, 0]], [[0, 1], [2]]):
         with pytest.raises(InputError, match="pairs: "):
             model.score_links(pairs)
 

@@ -224,6 +224,19 @@ def test_estimator():
     assert fit["three"].num_clusters_curve_ is None
 
 
+def test_few_nodes_and_few_columns():
+    """No number is asked for, and so none is too large."""
+    ring = sp.csr_matrix(np.roll(np.eye(4), 1, axis=1))
+    with pytest.warns(UserWarning, match="made symmetric|no features"):
+        assert USERClustering(overrides=["train.epochs=2"]).fit(ring).num_clusters_ in (2, 3)
+    data = _blocks(3)
+    said = "features of 4 columns tell at most 3 clusters apart"
+    feat = data.feat[:, :4]
+    with pytest.warns(UserWarning, match=said):
+        model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), feat)
+    assert max(model.num_clusters_curve_) == 3
+
+
 # Faults ------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -227,6 +228,9 @@ def _own_files(arguments) -> tuple[str | Path, list[str], str]:
     """Config, overrides and name of a training whose files may be given as options."""
     given = list(arguments.overrides)
     file = None if not given or (arguments.edges and "=" in given[0]) else given.pop(0)
+    for key in ("features", "labels"):
+        if file is None and arguments.edges is None and getattr(arguments, key) is not None:
+            raise InputError(f"--{key} goes with --edges FILE, or with a CONFIG")
     if file is None and arguments.edges is None:
         raise InputError("train needs a CONFIG, or --edges FILE: see user-dgl train --help")
     overrides = []
@@ -234,10 +238,16 @@ def _own_files(arguments) -> tuple[str | Path, list[str], str]:
         overrides.append("data.kind=edge_list")
     for key in ("edges", "features", "labels"):
         path = getattr(arguments, key)
+        if path == "":
+            raise InputError(f"--{key}: names no file")
         if path is not None:
             # From here, not from data.root, and quoted as YAML.
             overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
     if arguments.clusters is not None:
+        if not re.fullmatch("auto|[1-9][0-9]*", arguments.clusters):
+            raise InputError(
+                f"--clusters {arguments.clusters}: expected a whole number of 2 or more, or auto"
+            )
         overrides.append(f"model.num_clusters={arguments.clusters}")
     name = config_name(file) if arguments.edges is None else data_name(arguments.edges)
     return default_config() if file is None else file, overrides + given, name

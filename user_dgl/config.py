@@ -103,6 +103,10 @@ class DataConfig(Section):
     path: str | None = key(
         None, "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files"
     )
+    trusted: bool = key(
+        False,
+        "dgl: whether DGL may unpickle the files in path, which can run any code",
+    )
     edges: str | None = key(
         None,
         "edge_list: file of edges: .npz, .npy, .mtx, .mat, .graphml, .bin (dgl.save_graphs), else "
@@ -693,6 +697,7 @@ class Config(Section):
             (data.kind != "synthetic", "data.kind", "data.synthetic"),
             (data.kind not in ("planetoid", "dgl"), "data.kind", "data.name"),
             (data.kind in ("edge_list", "synthetic"), "data.kind", "data.path"),
+            (data.kind != "dgl", "data.kind", "data.trusted"),
             (data.kind != "edge_list", "data.kind", "data.edges"),
             (data.kind != "edge_list", "data.kind", "data.header"),
             (data.kind != "edge_list", "data.kind", "data.columns"),
@@ -822,6 +827,8 @@ def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str
     elif path is not None:
         try:
             text = Path(path).read_text(encoding="utf-8")
+        except TypeError:
+            raise InputError(f"config: expected a path or a Config, got {path!r}") from None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from None
         except UnicodeDecodeError as error:

@@ -240,7 +240,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
         float64 ndarray (P,)
         """
         check_is_fitted(self)
-        pairs, num_nodes = np.asarray(pairs), len(self.labels_)
+        pairs, num_nodes = _matrix(pairs, "pairs"), len(self.labels_)
+        if not pairs.size:  # of whatever shape and type
+            return np.empty(0)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             raise InputError(
                 f"pairs: expected whole numbers of shape (P, 2), got shape {pairs.shape} and type "
@@ -261,8 +263,14 @@ class USERClustering(ClusterMixin, BaseEstimator):
             lines.append(_line("model.num_clusters", self.num_clusters))
         if isinstance(self.random_state, numbers.Integral):
             lines.append(_line("seed", self.random_state))
+        elif isinstance(self.random_state, np.random.Generator):
+            lines.append(_line("seed", self.random_state.integers(2**31 - 1)))
         elif self.random_state is not None:
-            lines.append(_line("seed", check_random_state(self.random_state).randint(2**31 - 1)))
+            try:
+                state = check_random_state(self.random_state)
+            except ValueError as error:
+                raise InputError(f"random_state: {error}") from None
+            lines.append(_line("seed", state.randint(2**31 - 1)))
         config = load_config(default_config() if self.config is None else self.config, lines)
         if config.model.num_clusters is None:
             model = dataclasses.replace(config.model, num_clusters="auto")

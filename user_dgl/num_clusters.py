@@ -30,6 +30,14 @@ from user_dgl.smoothing import smoothed_points
 _ROUNDING = 1e-5
 
 
+def most_considered(config: ModelConfig, num_nodes: int) -> int:
+    """The largest number of clusters that is thought of where features have columns enough."""
+    # The spectrum of few points ends steeply, whatever they are: with more clusters than they have
+    # points on average, that would be the answer.
+    auto = config.auto_clusters
+    return max(auto.low, min(auto.high, math.isqrt(num_nodes)))
+
+
 def num_clusters_curve(
     graph: Graph,
     weight: torch.Tensor,
@@ -63,9 +71,7 @@ def num_clusters_curve(
         Fewer columns of features than it takes to tell ``low`` clusters from more.
     """
     low = config.auto_clusters.low
-    # The spectrum of few points ends steeply, whatever they are: with more clusters than they have
-    # points on average, that would be the answer.
-    high = max(low, min(config.auto_clusters.high, math.isqrt(graph.num_nodes)))
+    high = most_considered(config, graph.num_nodes)
     smoothed = smoothed_points(graph, weight, feat, config.smooth, high, seed, engine, held_out)
     curve = spectral_slopes(smoothed.embedding, low, high)
     if not curve:

@@ -31,6 +31,7 @@ from user_dgl.metrics import (
     weight_ap,
     weight_auc,
 )
+from user_dgl.num_clusters import most_considered
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.preparation import Preparation, check_num_clusters
@@ -182,6 +183,12 @@ def with_features(
         warnings.append(
             "the data have no features: the neighbours of a node serve as its features, every edge "
             "starts at weight 1 and the share of own features is not chosen"
+        )
+    columns, model = feat.shape[1], config.model
+    if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
+        warnings.append(
+            f"model.num_clusters=auto: features of {columns} columns tell at most {columns - 1} "
+            "clusters apart, so that no more are thought of"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():

@@ -128,4 +128,4 @@ def _load(config: DataConfig) -> AttributedGraph:
     from user_dgl.data.dgl_datasets import load_dgl_dataset
 
     folder = None if config.path is None else find_file(root, config.path, "data.path")
-    return load_dgl_dataset(config.name, folder, config.missing_features)
+    return load_dgl_dataset(config.name, folder, config.missing_features, config.trusted)

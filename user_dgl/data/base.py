@@ -97,8 +97,8 @@ def check_finite(feat: sp.csr_matrix, source, remedy: str = GET_ANEW) -> None:
     if bad.any():
         rows = np.unique(np.repeat(np.arange(feat.shape[0]), np.diff(feat.indptr))[bad])
         raise InputError(
-            f"{source}: NaN, empty or infinite features in {len(rows)} rows (counted from 0): "
-            f"{some(rows)}: {remedy}"
+            f"{source}: NaN, empty or infinite features in {len(rows)} rows (counted from 0, the "
+            f"first in column {feat.indices[bad][0]}): {some(rows)}: {remedy}"
         )
 
 

@@ -17,13 +17,13 @@ _FAULTS = (OSError, RuntimeError, ValueError, ImportError, zipfile.BadZipFile, d
 
 
 def load_dgl_dataset(
-    name: str, raw_folder: Path | None = None, missing: str = "refuse"
+    name: str, raw_folder: Path | None = None, missing: str = "refuse", trusted: bool = False
 ) -> AttributedGraph:
     """Graph, ``ndata["feat"]`` and ``ndata["label"]`` of a data set of `dgl.data`.
 
     DGL downloads what is not in ``raw_folder`` and stores a processed copy there. It reads pickles
-    without checks, so point it only to files that you trust; `load_planetoid` and `load_npz` read
-    the same files safely.
+    without checks, and so a file can run any code: what lies there already has to be trusted.
+    `load_planetoid` and `load_npz` read the same files safely.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ def load_dgl_dataset(
         DGL's ``raw_dir``; None: DGL's own folder, ``~/.dgl``.
     missing : str
         See `user_dgl.data.matrices.as_features`.
+    trusted : bool
+        Whether DGL may read what is in ``raw_folder``.
 
     Returns
     -------
@@ -42,8 +44,8 @@ def load_dgl_dataset(
     Raises
     ------
     InputError
-        No such class, a class that needs more arguments, a download that failed or files missing,
-        several graphs, or several types of nodes or edges.
+        Files in the folder that are not trusted, no such class, a class that needs more arguments,
+        a download that failed or files missing, several graphs, or several types of nodes or edges.
     """
     dataset_class = _find_class(name)
     accepted = inspect.signature(dataset_class).parameters
@@ -55,13 +57,19 @@ def load_dgl_dataset(
             f"data.name={name}: dgl.data.{name} needs {', '.join(needed)}: name a class that holds "
             "one graph, such as CoraGraphDataset"
         )
+    if raw_folder is not None and not trusted and any(raw_folder.iterdir()):
+        raise InputError(
+            f"{raw_folder}: DGL unpickles what it finds there, and a pickle can run any code: set "
+            "data.trusted=true if you know where every file of it comes from, or read the files "
+            "with data.kind=planetoid or npz"
+        )
     arguments = {"verbose": False, "raw_dir": None if raw_folder is None else str(raw_folder)}
     dataset = dataset_class.__new__(dataset_class)  # apart, to ask it for its URL after a failure
     try:
         with contextlib.redirect_stdout(sys.stderr):  # where DGL reports its downloads
             dataset.__init__(**{k: v for k, v in arguments.items() if k in accepted})
     except _FAULTS as error:
-        raise _load_error(name, dataset, error) from None
+        raise _load_error(name, dataset, raw_folder, error) from None
     if len(dataset) != 1:
         raise InputError(f"data.name={name}: holds {len(dataset)} graphs, expected one")
     source = f"dgl.data.{name}"
@@ -82,7 +90,7 @@ def _find_class(name: str) -> type:
     raise InputError(f"data.name={name}: no class of dgl.data{hint}")
 
 
-def _load_error(name: str, dataset, error: Exception) -> InputError:
+def _load_error(name: str, dataset, raw_folder: Path | None, error: Exception) -> InputError:
     problem = one_line(error)
     if isinstance(error, ImportError):
         return InputError(f"dgl.data.{name}: needs a package that is missing ({problem})")
@@ -94,4 +102,6 @@ def _load_error(name: str, dataset, error: Exception) -> InputError:
         where += f" in {dataset.raw_path}"
     else:
         where += " in a folder and name it with data.path"
+    if raw_folder is not None:
+        where += ", and set data.trusted=true"
     return InputError(f"dgl.data.{name}: cannot be loaded ({problem}): put {where}")

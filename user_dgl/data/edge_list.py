@@ -20,6 +20,7 @@ from user_dgl.data.ids import (
     may_respell,
     positions,
     repeated_row,
+    spelling_hint,
     tidy_ids,
     unusable,
 )
@@ -400,10 +401,10 @@ def _nodes(
     place = positions(names, edges.names)
     missing = np.flatnonzero(place < 0)
     if len(missing):
-        name = int(missing[0])
-        raise edges.error(
-            name, f"node {edges.names[name]!s} has no row in {source}: add it or drop its edges"
-        )
+        code = int(missing[0])
+        name = edges.names[code]
+        problem = f"node {name!s} has no row in {source}: add it or drop its edges"
+        raise edges.error(code, problem + spelling_hint(name))
     if edges.whole and len(names) != edges.num_named:
         raise InputError(
             f"{edges.path}: {edges.num_named} nodes, {source} has {len(names)}: they must agree"
@@ -420,7 +421,7 @@ def _nodes_of_rows(
     if is_text(edges.names):
         raise InputError(
             f"{source}: {what} without ids, but node ids are text, such as {edges.names[0]!r} in "
-            f"{edges.path}: put the ids in a first column"
+            f"{edges.path}: put the ids in a first column{spelling_hint(edges.names[0])}"
         )
     low, high = int(edges.names[0]), int(edges.names[-1])
     fits = edges.num_named == num_rows or not edges.whole

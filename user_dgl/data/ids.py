@@ -104,6 +104,16 @@ def repeated_row(values: np.ndarray) -> int | None:
     return int(np.setdiff1d(np.arange(len(values)), first)[0])
 
 
+def spelling_hint(name) -> str:
+    """What may be amiss with an id that another file has not, for messages.
+
+    >>> spelling_hint("3.0"), spelling_hint("3")
+    (' (ids that a program wrote as numbers with a point: write 3)', '')
+    """
+    whole = re.fullmatch(r"(-?[0-9]+)\.0+", str(name))
+    return f" (ids that a program wrote as numbers with a point: write {whole[1]})" if whole else ""
+
+
 def unusable(names: np.ndarray) -> tuple[int, str] | None:
     """Position of an id that is empty or spans lines, and what is wrong with it."""
     if is_text(names):

@@ -16,7 +16,7 @@ from user_dgl.data.feature_file import (
     load_npz_array,
 )
 from user_dgl.data.files import ending
-from user_dgl.data.ids import ID_NAMES, index_ids, is_text, positions, tidy_ids
+from user_dgl.data.ids import ID_NAMES, index_ids, is_text, positions, spelling_hint, tidy_ids
 from user_dgl.data.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.text import MISSING, TextFile, has_header, open_text
 from user_dgl.errors import InputError
@@ -132,8 +132,9 @@ def match_labels(
             row = int(np.flatnonzero(~known)[0])
             # Ids beyond the graph are harmless only if they cannot be misspelt or shifted ones.
             if known.sum() < len(names) and (all_named or not known.any()):
-                problem = f"node {rows.names[rows.codes[row]]!s} is not in the graph: check the id"
-                raise rows.error(row, problem)
+                name = rows.names[rows.codes[row]]
+                problem = f"node {name!s} is not in the graph: check the id"
+                raise rows.error(row, problem + spelling_hint(name))
             notes.append(f"{rows.path.name}: {int((~known).sum())} ids outside the graph left out")
         labels[place[known]] = index_labels(rows.values[known], rows.path)
     else:
