@@ -104,7 +104,8 @@ def _baselines(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     """Ours and in parentheses the paper's, at the lowest and the highest rate."""
     columns = [
         (dataset, rate)
-        for dataset in dict.fromkeys(rows["dataset"])
+        for dataset in dict.fromkeys(cell.dataset for cell in cells)
+        if dataset in set(rows["dataset"])
         for rate in (min(FLIP_RATES), max(FLIP_RATES))
     ]
     figures = {
