@@ -11,10 +11,10 @@ import torch
 from graphs import dense, random_graph
 from scipy.spatial.distance import pdist
 from torch.distributions import Normal, kl_divergence
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from user_dgl import pipeline
-from user_dgl.baselines import BASELINES, settled
+from user_dgl.baselines import BASELINES, gca, settled
 from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.cli import main
@@ -254,6 +254,27 @@ def test_divergence_is_that_of_torch():
     prior = Normal(torch.zeros(7, 3), torch.ones(7, 3))
     expected = kl_divergence(Normal(mean, log_std.exp()), prior).sum(1).mean()
     torch.testing.assert_close(gaussian_divergence(mean, log_std), expected)
+
+
+def test_gca_contrasts_a_node_with_all_others_of_both_views():
+    torch.manual_seed(0)
+    views = [normalize(torch.randn(6, 3, dtype=torch.float64), dim=1) for _ in range(2)]
+    losses = []
+    for one, other in (views, views[::-1]):
+        for i in range(6):
+            across = [(one[i] @ other[j] / 0.4).exp() for j in range(6)]
+            within = [(one[i] @ one[j] / 0.4).exp() for j in range(6) if j != i]
+            losses.append(-torch.log(across[i] / sum([*across, *within])))
+    torch.testing.assert_close(gca._contrast(*views), torch.stack(losses).mean())
+
+
+def test_gca_drops_what_matters_less_more_often():
+    degree = torch.tensor([0.0, 1.0, 2.0, 3.0])
+    # Distances to the largest, 3, 2, 1, 0, over their mean.
+    torch.testing.assert_close(gca._relative_rate(degree), (3 - degree) / 1.5)
+    torch.manual_seed(0)
+    kept = torch.stack([gca._kept(torch.tensor([0.0, 1.0, 9.0]), 0.3) for _ in range(4000)])
+    torch.testing.assert_close(kept.mean(0), torch.tensor([1.0, 0.7, 0.3]), atol=0.03, rtol=0)
 
 
 def test_cross_graph_hands_each_its_peers_trust():

@@ -15,6 +15,7 @@ from reproduction.plan import (
     METHODS,
     PARTS_METHODS,
     SUPPORTED,
+    THIN_SEEDS,
     config_name,
 )
 from reproduction.summary import markdown, mean_std, paired
@@ -106,7 +107,8 @@ def _rivals(table: str) -> Callable:
         rates = [cell.rate for cell in cells]
         columns = [
             (dataset, rate)
-            for dataset in dict.fromkeys(rows["dataset"])
+            for dataset in dict.fromkeys(cell.dataset for cell in cells)
+            if dataset in set(rows["dataset"])
             for rate in (min(rates), max(rates))
         ]
         figures = {
@@ -124,7 +126,7 @@ def _rivals(table: str) -> Callable:
             line = [name]
             for dataset, rate in columns:
                 chosen = of_method[of_method["dataset"] == dataset]
-                (entry,) = _by_rate(chosen, column, {rate: 0})
+                (entry,) = _by_rate(chosen, column, {rate: len(THIN_SEEDS)})
                 line.append(
                     f"{entry} ({figures[dataset][printed, rate]:.1f})"
                     if entry and printed
