@@ -65,7 +65,7 @@ _RUN = {
     "num_observed_edges": "observed edges",
     "num_candidate_edges": "candidate edges",
     "num_features": "features",
-    "num_clusters": "clusters asked for",
+    "num_clusters": "clusters to find, asked for or chosen",
     "num_clusters_found": "clusters found",
     "labels_from": "clusters are those of",
     "epochs": "epochs",
