@@ -39,6 +39,11 @@ class ThreadRanks(Ranks):
         items = self._all(item)
         return items if self.first else None
 
+    def everyone(self, make, what):
+        made = make()  # who fails breaks the barrier for all
+        self._all(what)
+        return made
+
     def wait(self, what):
         self._all(None)
 
