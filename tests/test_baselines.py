@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from graphs import dense, random_graph
 from scipy.spatial.distance import pdist
@@ -22,6 +23,7 @@ from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model, load_data
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.features import prepare_features
+from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics
 from user_dgl.objectives import (
     LinkTargets,
@@ -90,6 +92,11 @@ def test_a_checkpoint_of_another_graph_is_refused():
     states[-1]["keys"] = states[-1]["keys"][1:]
     with pytest.raises(InputError, match="other data"):
         trainer_of("gae", ["baseline.epochs=1"])[0].fit(states[-1])
+    with pytest.raises(InputError, match="another method"):
+        trainer_of("vgae", ["baseline.epochs=1"])[0].fit(states[0])
+    states[0]["model"] = {}
+    with pytest.raises(InputError, match="is it damaged"):
+        trainer_of("gae", ["baseline.epochs=1"])[0].fit(states[0])
 
 
 def test_training_ends_when_the_loss_stays_and_the_best_weights_are_embedded():
@@ -99,10 +106,34 @@ def test_training_ends_when_the_loss_stays_and_the_best_weights_are_embedded():
     losses = [row["loss"] for row in rows]
     assert len(losses) < 400
     assert losses[-1] >= losses[-2]
-    best, state = min(losses), trainer._best["state"]
-    assert trainer._best["loss"] == best
-    for name, part in trainer.method.state_dict().items():
-        torch.testing.assert_close(part, state[name])
+    best = losses.index(min(losses))
+    # The loss of an epoch is that of the weights before its update: with its draws, once more.
+    trainer._seed(1 + best)
+    (_, terms), *_ = trainer.method.updates(best)
+    assert sum(terms.values()).item() == pytest.approx(losses[best], rel=1e-6)
+
+
+def test_loss_of_the_result_is_that_of_its_weights():
+    trainer, rows = trainer_of("gae", ["baseline.epochs=30"])
+    fit = trainer.fit()
+    assert fit.loss["total"] < rows[0]["loss"]
+    trainer._seed(31)
+    (_, terms), *_ = trainer.method.updates(30)
+    assert sum(terms.values()).item() == pytest.approx(fit.loss["total"], rel=1e-6)
+
+
+def test_weights_that_the_last_update_spoils_are_not_embedded():
+    trainer, _ = trainer_of("gae", ["baseline.epochs=1", "baseline.lr=1e30"])
+    with pytest.raises(NonFiniteLossError, match=r"after training.*baseline\.lr"):
+        trainer.fit()
+
+
+def test_deepwalk_needs_edges():
+    graph = Graph.from_edges(9, [], [])[0]
+    config, _ = settled(load_config(None, ["model.kind=deepwalk", "model.num_clusters=2"]))
+    trainer = BaselineTrainer(graph, sp.identity(9, np.float32, "csr"), config)
+    with pytest.raises(InputError, match="walks along edges"):
+        trainer.fit()
 
 
 def test_a_loss_that_is_not_finite_stops_training_with_the_key_to_change():

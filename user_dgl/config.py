@@ -691,6 +691,8 @@ class Config(Section):
             (not data.noise.flips, "data.noise.kind", "data.noise.rate"),
             (not data.noise.flips, "data.noise.kind", "data.noise.seed"),
             (data.noise.kind != "metattack", "data.noise.kind", "data.noise.attack"),
+            (data.noise.flips and data.noise.rate == 0, "data.noise.rate", "data.noise.kind"),
+            (self.links.score == "dot", "links.score", "links.rising"),
             (data.noise.kind != "file", "data.noise.kind", "data.noise.file"),
             (attack.form == "exact", "data.noise.attack.form", "data.noise.attack.steps"),
             (attack.form == "exact", "data.noise.attack.form", "data.noise.attack.block_nodes"),

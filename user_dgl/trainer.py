@@ -413,15 +413,14 @@ def chosen_labels(config: Config, assignments: dict[str, np.ndarray], embedding:
     return "head" if head >= kmeans - _SILHOUETTE_TOLERANCE * abs(kmeans) else "kmeans"
 
 
-def empty_clusters(clusters: np.ndarray, asked: int) -> list[str]:
-    """A warning where fewer clusters were found than asked for."""
+def empty_clusters(
+    clusters: np.ndarray, asked: int, remedy: str = "more train.restarts or another train.lr"
+) -> list[str]:
+    """A warning where fewer clusters were found than asked for, with what may help."""
     found = len(np.unique(clusters))
     if found == asked:
         return []
-    return [
-        f"{asked} clusters asked for, {found} found: the others are empty; try more "
-        "train.restarts or another train.lr"
-    ]
+    return [f"{asked} clusters asked for, {found} found: the others are empty; try {remedy}"]
 
 
 def feature_digest(feat: sp.csr_matrix) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
+import user_dgl
 from user_dgl.config import Config, load_config
 from user_dgl.errors import InputError
 from user_dgl.settings import to_plain
@@ -244,7 +245,7 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
         return outcome
     # Alone too: with a second thread these graphs gain little, and lose much on shared cores.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    children = _Children(environment)
+    children = _Children(environment, anew=force)
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(pending), unit="cell") as bar:
         try:
             futures = {pool.submit(_train, cell, results, children): cell for cell in pending}
@@ -273,21 +274,26 @@ class _Failure(Exception):
 class _Children:
     """The processes that run now, so that an interrupt can end them all."""
 
-    def __init__(self, environment: dict[str, str]):
+    def __init__(self, environment: dict[str, str], anew: bool = False):
         self._environment = environment
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen] = set()
         self._stopped = False
+        self._anew = anew
         self._making: dict[Path, threading.Lock] = {}
+        self._made: set[Path] = set()
 
     def make(self, file: Path, arguments: list[str]) -> None:
         """Run ``user-dgl ARGUMENTS`` that write a file, once, whoever else asks for it."""
         with self._lock:
             lock = self._making.setdefault(file, threading.Lock())
         with lock:
-            if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                self.user_dgl([*arguments, "--out", str(file)])
+            if file in self._made or (file.exists() and not self._anew):
+                return
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            self.user_dgl([*arguments, "--out", str(file)])
+            self._made.add(file)
 
     def user_dgl(self, arguments: list[str]) -> None:
         """Run ``user-dgl ARGUMENTS``; raises `_Failure` where it fails."""
@@ -328,7 +334,9 @@ def _train(cell: Cell, results: Path, children: _Children) -> dict:
     settings = cell.settings
     if cell.kind == "metattack":
         # An attack takes longer than a training: it is made once for all methods.
-        recipe = hashlib.sha256("\n".join(cell.perturbing).encode()).hexdigest()[:8]
+        config = load_config(cell.config, cell.settings)
+        recipe = json.dumps([user_dgl.__version__, cell.seed, to_plain(config)["data"]])
+        recipe = hashlib.sha256(recipe.encode()).hexdigest()[:8]
         name = f"{cell.dataset}-{cell.rate}-seed{cell.seed}-{recipe}.npz"
         file = (results / "attacked" / name).resolve()
         children.make(file, ["perturb", *cell.perturbing])

@@ -46,6 +46,12 @@ class AGE(Baseline):
         self._best_index, self._best = math.inf, None
         self._choose(normalize(self.points, dim=1), 0)
 
+    @staticmethod
+    def bytes_beside(num_nodes, settings):
+        # Of each pair looked at its similarity, that in order, its place among the negatives and
+        # what these are drawn by; four blocks of points.
+        return 26.0 * min(num_nodes**2, _SEEN) + 4 * 4.0 * num_nodes * _COLUMNS
+
     def _smoothed(self):
         """Features (N, d) after the filter."""
         problem, (num_nodes, num_features) = self.problem, self.problem.feat.shape

@@ -8,6 +8,7 @@ import torch
 
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
+from user_dgl.errors import InputError
 from user_dgl.ops import both_directions
 
 _WALK_LENGTH = 40
@@ -35,6 +36,8 @@ class DeepWalk(Baseline):
 
         settings = problem.settings
         self.starts = torch.nonzero(problem.graph.degree).squeeze(1)
+        if not len(self.starts):
+            raise InputError("model.kind=deepwalk walks along edges, and the graph has none")
         self.walks = dgl.nn.DeepWalk(
             both_directions(problem.graph),
             emb_dim=settings.hidden_feats[-1],

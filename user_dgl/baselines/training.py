@@ -27,8 +27,8 @@ class BaselineTrainer(EpochLoop):
     """Trains the baseline that ``model.kind`` names, with `user_dgl.trainer.Trainer`'s interface.
 
     All that is drawn in an epoch depends on the seed and the epoch alone, so that a checkpoint
-    needs no generator's state. The loss of the result is that of the epoch whose weights are the
-    result: the mean over its updates.
+    needs no generator's state. The loss of the result is that of its weights: the mean over the
+    updates that an epoch would make of them, without any of these.
 
     Parameters
     ----------
@@ -70,9 +70,7 @@ class BaselineTrainer(EpochLoop):
             "loss": math.inf,
             "wait": 0,
             "state": None,
-            "terms": None,
         }
-        self._last_terms: dict[str, float] = {}
 
     def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
         """Train, or go on from a checkpoint.
@@ -118,6 +116,10 @@ class BaselineTrainer(EpochLoop):
             f"epoch {epoch + 1}: the loss is not finite ({{}}); the model was not updated with it. "
             "Lower baseline.lr"
         )
+        state = None
+        if self.config.baseline.patience is not None:
+            # The loss is that of the weights before the update, as in the authors' code.
+            state = {name: part.clone() for name, part in self.method.state_dict().items()}
         self._seed(1 + epoch)
         self.method.train()
         seen = defaultdict(list)
@@ -128,22 +130,19 @@ class BaselineTrainer(EpochLoop):
             self._optimizers[name].step()
             # Of all weights: those of other optimizers have got gradients too.
             self.method.zero_grad(set_to_none=True)
-        values = {term: sum(each) / len(each) for term, each in seen.items()}
-        values["total"] = sum(values.values())
-        self._last_terms = values
+        values = _means(seen)
         self.method.eval()
         with torch.no_grad():
             self.method.finish_epoch(epoch)
-        if self.config.baseline.patience is not None:
-            self._note(values["total"])
+        if state is not None:
+            self._note(values["total"], state)
         return values, None, {}
 
-    def _note(self, loss: float) -> None:
-        """Keep the weights after the epoch with the lowest loss."""
+    def _note(self, loss: float, state: dict[str, torch.Tensor]) -> None:
+        """Keep the weights with the lowest loss."""
         best = self._best
         if loss < best["loss"]:
-            state = {name: part.clone() for name, part in self.method.state_dict().items()}
-            best |= {"loss": loss, "wait": 0, "state": state, "terms": self._last_terms}
+            best |= {"loss": loss, "wait": 0, "state": state}
         else:
             best["wait"] += 1
 
@@ -153,11 +152,10 @@ class BaselineTrainer(EpochLoop):
 
     @torch.no_grad()
     def _result(self) -> Fit:
-        terms = self._last_terms
         if self._best["state"] is not None:
             self.method.load_state_dict(self._best["state"])
-            terms = self._best["terms"]
         self.method.eval()
+        terms = self._terms()
         embedding, clusters = self.method.read_out()
         num_clusters = self.config.model.num_clusters
         return Fit(
@@ -174,8 +172,26 @@ class BaselineTrainer(EpochLoop):
             engine=self.engine,
             device=device_name(self.device),
             epoch_seconds=list(self._progress.epoch_seconds),
-            warnings=empty_clusters(clusters, num_clusters),
+            warnings=empty_clusters(
+                clusters, num_clusters, "more baseline.epochs or another baseline.lr"
+            ),
         )
+
+    def _terms(self) -> dict[str, float]:
+        """Terms of the present weights, on a draw of their own.
+
+        Raises
+        ------
+        NonFiniteLossError
+        """
+        epoch = self._progress.epoch
+        self._seed(1 + epoch)
+        seen = defaultdict(list)
+        message = "the loss after training is not finite ({}). Lower baseline.lr"
+        for _, terms in self.method.updates(epoch):
+            for term, value in finite_means(terms, message).items():
+                seen[term].append(value)
+        return _means(seen)
 
     # -----------------------------------------------------------------------------------------
 
@@ -187,22 +203,32 @@ class BaselineTrainer(EpochLoop):
                 "keys": torch.from_numpy(self.graph.keys),
                 "model": self.method.state_dict(),
                 "optimizers": {n: each.state_dict() for n, each in self._optimizers.items()},
+                "kind": self.config.model.kind,
                 "best": self._best,
-                "terms": self._last_terms,
             }
         )
 
     def _restore(self, state: dict[str, Any]) -> None:
         try:
             self._progress = Progress(**state["progress"])
-            same = state["features"] == self._feat_digest
+            same = state["kind"] == self.config.model.kind
+            same &= state["features"] == self._feat_digest
             same &= np.array_equal(state["keys"].numpy(), self.graph.keys)
             optimizers = state["optimizers"]
         except (KeyError, TypeError):
             raise InputError("the checkpoint is not one of this version of user_dgl") from None
         if not same:
-            raise InputError("the checkpoint is of other data: they have changed since")
-        self.method.load_state_dict(state["model"])
-        for name, optimizer in self._optimizers.items():
-            optimizer.load_state_dict(optimizers[name])
-        self._best, self._last_terms = state["best"], state["terms"]
+            raise InputError("the checkpoint is of other data or another method")
+        try:
+            self.method.load_state_dict(state["model"])
+            for name, optimizer in self._optimizers.items():
+                optimizer.load_state_dict(optimizers[name])
+            self._best = state["best"]
+        except (KeyError, RuntimeError, TypeError, ValueError):
+            raise InputError("the checkpoint does not fit the settings: is it damaged?") from None
+
+
+def _means(seen: dict[str, list[float]]) -> dict[str, float]:
+    """Mean of each term over an epoch's updates, and the sum of these."""
+    values = {term: sum(each) / len(each) for term, each in seen.items()}
+    return values | {"total": sum(values.values())}
