@@ -174,7 +174,8 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
     InputError
     """
     run = RunDirectory(run_dir)
-    model, ids = read_link_model(run), _ids(run)
+    model = read_link_model(run)
+    ids = _ids(run, model)
     pairs = read_pairs(pairs_file, ids)
     observed = model.terms.observed
     place = observed.graph.positions(pair_keys(len(ids), *pairs))
@@ -207,7 +208,8 @@ def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
     InputError
     """
     run = RunDirectory(run_dir)
-    model, ids = read_link_model(run), _ids(run)
+    model = read_link_model(run)
+    ids = _ids(run, model)
     graph, _, _ = run.read_input()
     held_out = [part.pairs[:, part.is_edge] for part in (run.read_links() or {}).values()]
     keys = [pair_keys(len(ids), *pairs) for pairs in held_out]
@@ -218,10 +220,10 @@ def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
     return table, len(ids) - len(np.unique(node))
 
 
-def _ids(run: RunDirectory) -> np.ndarray:
+def _ids(run: RunDirectory, model: LinkModel) -> np.ndarray:
     """The user's ids of the nodes."""
     ids = np.array(run.read_clusters()[0], dtype=object)
-    run.check_sizes(clusters=len(ids), nodes=run.read_input()[0].num_nodes)
+    run.check_sizes(clusters=len(ids), nodes=len(model.embedding))
     return ids
 
 
