@@ -11,6 +11,7 @@ from user_dgl.ops import (
     edge_dot,
     internal_weight,
     neighbor_sum,
+    pair_dot,
     resolve_engine,
     weighted_degree,
 )
@@ -83,6 +84,17 @@ def test_engines_agree(kernel):
         assert (csr is None) == (dgl is None)
         if csr is not None:
             torch.testing.assert_close(csr, dgl, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("num_pairs", [0, 1, 30, 40])
+def test_dots_of_pairs_in_any_order_that_repeat(num_pairs, engine):
+    _, x = _inputs(random_graph(6, 8))
+    first, second = torch.randint(6, (2, num_pairs), generator=torch.Generator().manual_seed(2))
+    value, expected = pair_dot(x, first, second, engine), (x @ x.t())[first, second]
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(_gradients(value, x), _gradients(expected, x))
+    assert torch.autograd.gradcheck(lambda x: pair_dot(x, first, second, engine), x)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

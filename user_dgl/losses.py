@@ -12,7 +12,7 @@ from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
 from user_dgl.model import State, columns_of_each
 from user_dgl.objectives import SampledPairs, link_cross_entropy, link_scores, sample_pairs
-from user_dgl.ops import weighted_degree
+from user_dgl.ops import pair_dot, weighted_degree
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
 _LEAST_SQUARE = 1e-12
@@ -198,7 +198,7 @@ def _squared_error(
     graph: Graph, hidden: torch.Tensor, pairs: SampledPairs, engine: str
 ) -> torch.Tensor:
     num_nodes, (edges, loops) = graph.num_nodes, link_scores(graph, hidden, engine)
-    score = (hidden[pairs.low] * hidden[pairs.high]).sum(1)
+    score = pair_dot(hidden, pairs.low, pairs.high, engine)
     sampled = torch.sigmoid(score).square().masked_fill(pairs.is_edge, 0.0)
     return (
         torch.sigmoid(loops).square().sum()

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from torch.nn.functional import softplus
 
 from user_dgl.graph import Graph
-from user_dgl.ops import edge_dot
+from user_dgl.ops import edge_dot, pair_dot
 
 
 class SampledPairs(NamedTuple):
@@ -93,7 +93,7 @@ def link_cross_entropy(
         is_edge = is_edge + (targets.loop * softplus(-loop)).sum()
         no_edge = 2 * ((1 - targets.edge) * softplus(edge)).sum()
         no_edge = no_edge + ((1 - targets.loop) * softplus(loop)).sum()
-    score = (hidden[pairs.low] * hidden[pairs.high]).sum(1)
+    score = pair_dot(hidden, pairs.low, pairs.high, engine)
     sampled = softplus(score).masked_fill(pairs.is_edge, 0.0).sum() / max(len(score), 1)
     no_edge = no_edge + num_nodes * (num_nodes - 1) * sampled
     return is_edge / max(4 * num_edges, 1) + no_edge / max(2 * (num_nodes**2 - 2 * num_edges), 1)

@@ -4,7 +4,7 @@ With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{
 
 - `neighbor_sum`: :math:`A x + \mathrm{diag}(c) x`, (N, d);
 - `weighted_degree`: :math:`A 1`, (N,);
-- `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,);
+- `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,), and `pair_dot` for any pairs;
 - `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,).
 
 Engine ``dgl`` is written with DGL message passing and its autograd: the reference. Engine ``csr``
@@ -108,6 +108,33 @@ def edge_dot(graph: Graph, x: torch.Tensor, engine: str) -> torch.Tensor:
     if engine == "csr":
         return _EdgeDot.apply(x, graph)
     return _dgl_ops().u_dot_v(_dgl_graphs(graph)[1], x, x).squeeze(1)
+
+
+def pair_dot(
+    x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, engine: str
+) -> torch.Tensor:
+    r"""Dot product :math:`\langle x_u, x_v \rangle` of pairs in any order, which may repeat.
+
+    Parameters
+    ----------
+    x : Tensor (N, d)
+    first, second : int64 Tensor (P,)
+        u and v of each pair.
+    engine : str
+
+    Returns
+    -------
+    Tensor (P,)
+
+    >>> x = torch.tensor([[1.0, 0.0], [2.0, 1.0]])
+    >>> pair_dot(x, torch.tensor([1, 0, 1]), torch.tensor([1, 1, 1]), "csr").tolist()
+    [5.0, 2.0, 5.0]
+    """
+    # cuSPARSE is not known to take pairs that repeat, and torch cuts a matrix of more entries than
+    # it has places.
+    if engine == "csr" and not x.is_cuda and len(first) <= len(x) ** 2:
+        return _PairDot.apply(x.contiguous(), first, second)
+    return (x[first] * x[second]).sum(1)
 
 
 def internal_weight(
@@ -275,6 +302,36 @@ class _EdgeDot(torch.autograd.Function):
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
         return _symmetric_product(ctx.graph, grad.contiguous(), x, once=True), None
+
+
+class _PairDot(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, first, second):
+        n, order = len(x), torch.argsort(first)
+        first, second = first[order], second[order]
+        indptr = _row_starts(first, n)
+        pattern = csr_tensor(indptr, second, x.new_zeros(len(order)), (n, n))
+        dots = torch.sparse.sampled_addmm(pattern, x, x.t(), beta=0.0, out=pattern).values()
+        ctx.save_for_backward(x, indptr, first, second, order)
+        return torch.empty_like(dots).index_copy_(0, order, dots)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        # As a product in either direction: adding to rows one pair at a time takes twice as long.
+        x, indptr, first, second, order = ctx.saved_tensors
+        shape, values = (len(x), len(x)), grad[order]
+        other = torch.argsort(second)
+        transposed = _row_starts(second[other], len(x)), first[other], values[other]
+        out = csr_product(csr_tensor(indptr, second, values, shape), x)
+        out = torch.addmm(out, csr_tensor(*transposed, shape), x, out=out)
+        return out, None, None
+
+
+def _row_starts(sorted_rows, num_rows):
+    """Row pointer (num_rows + 1,) of entries in the order of their rows."""
+    every = torch.arange(num_rows + 1, device=sorted_rows.device)
+    return torch.searchsorted(sorted_rows, every)
 
 
 class _InternalWeight(torch.autograd.Function):

@@ -180,8 +180,6 @@ PARAMETERS_SEEDS = range(5)
 
 # What --thin leaves of a table, beside two of its rates: half an hour on two cores at most.
 THIN_SEEDS = range(2)
-# Those of which one seed must do.
-SLOW = {"AGE", "GIC", "GCA", "ARGA_CG"}
 THIN_DATASETS = {
     "baselines": ("cora", "citeseer"),
     "meta-attack-own": ("cora", "citeseer"),
@@ -407,16 +405,13 @@ def select(cells: Iterable[Cell], **wanted) -> list[Cell]:
 
 
 def thin(cells: list[Cell]) -> list[Cell]:
-    """Those of a table's cells that show its gist: two seeds, the lowest and the highest rate.
-
-    One seed of what is slow.
-    """
+    """Those of a table's cells that show its gist: two seeds, the lowest and the highest rate."""
     rates = {cell.rate for cell in cells}
     return [
         cell
         for cell in cells
         if cell.rate in (min(rates), max(rates))
-        and cell.seed in THIN_SEEDS[: 1 if cell.method in SLOW else None]
+        and cell.seed in THIN_SEEDS
         and cell.dataset in THIN_DATASETS.get(cell.table, [cell.dataset])
     ]
 

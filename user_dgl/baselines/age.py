@@ -14,6 +14,7 @@ from user_dgl.features import truncated_svd
 from user_dgl.floors import smoothed_columns
 from user_dgl.metrics import davies_bouldin
 from user_dgl.objectives import contrast
+from user_dgl.ops import pair_dot
 
 # As in the authors' code: share of the Laplacian that a step of the filter takes away, epochs
 # between choices of pairs, pairs in an update, share of the most alike pairs that are positive in
@@ -70,8 +71,8 @@ class AGE(Baseline):
 
     def embed(self):
         hidden = self.linear(self.points)
-        low, high = hidden.amin(1, keepdim=True), hidden.amax(1, keepdim=True)
-        return normalize((hidden - low) / (high - low).clamp_min(1e-12), dim=1)
+        # The authors divide by the range too, which rows of length 1 do not show.
+        return normalize(hidden - hidden.min(1, keepdim=True)[0], dim=1)
 
     def updates(self, epoch):
         count = len(self._positive)
@@ -79,11 +80,9 @@ class AGE(Baseline):
         start = epoch % _CHOICE_EVERY * count
         negative = self._negative[start : start + count]
         for batch, others in zip(order.split(_BATCH), negative.split(_BATCH), strict=True):
-            hidden = self.embed()
-            scores = (
-                (hidden[u] * hidden[v]).sum(1) for u, v in (self._positive[batch].t(), others.t())
-            )
-            yield "model", {"similarity": contrast(*scores) / 2}
+            first, second = torch.cat([self._positive[batch], others]).t()
+            scores = pair_dot(self.embed(), first, second, self.problem.engine)
+            yield "model", {"similarity": contrast(*scores.chunk(2)) / 2}
 
     def finish_epoch(self, epoch):
         """Every ten epochs other pairs are chosen, and clusters kept if they are the best yet."""

@@ -20,14 +20,18 @@ class DGI(Baseline):
         self.encoder = encoders.DGI(problem.features.shape[1], problem.settings.hidden_feats)
 
     def updates(self, epoch):
-        hidden, corrupted = self.embed(), self.corrupted()
+        hidden, corrupted = self.with_corrupted()
         yield "model", {"mutual_information": self.encoder.summary.loss(hidden, corrupted)}
 
     def embed(self):
         return self.encoder(self.problem.propagation, self.problem.features)
 
-    def corrupted(self):
-        """Embeddings (N, d) of the graph with the rows of X in a drawn order."""
+    def with_corrupted(self):
+        """Embeddings (N, d) of the graph, and of it with the rows of X in a drawn order."""
         problem = self.problem
-        order = torch.randperm(problem.graph.num_nodes).to(problem.features.device)
-        return self.encoder(problem.propagation, problem.features, order)
+        product = self.encoder.project(problem.features)
+        order = torch.randperm(problem.graph.num_nodes).to(product.device)
+        return tuple(
+            self.encoder.convolve(problem.propagation, rows)
+            for rows in (product, product.index_select(0, order))
+        )

@@ -60,7 +60,8 @@ class GCA(Baseline):
         problem = self.problem
         edges = _kept(self._edge_rate, edge_rate)
         columns = _kept(self._column_rate, column_rate)
-        return self.encoder(problem.propagation_of(edges), problem.features, keeps_column=columns)
+        product = self.encoder.project(problem.features, columns)
+        return self.encoder.convolve(problem.propagation_of(edges), product)
 
     def embed(self):
         return self.encoder(self.problem.propagation, self.problem.features)
@@ -81,13 +82,21 @@ def _kept(relative: torch.Tensor, rate: float) -> torch.Tensor:
 
 
 def _contrast(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of telling a node's other view from all other rows, mean of both views."""
-    across = first @ second.t() / _TEMPERATURE
-    of_first = torch.logaddexp(across.logsumexp(1), _log_sum_of_others(first))
-    of_second = torch.logaddexp(across.logsumexp(0), _log_sum_of_others(second))
-    return ((of_first + of_second) / 2 - across.diagonal()).mean()
+    """Cross-entropy of telling a node's other view from all other rows, mean of both views.
+
+    Rows have length 1, so that no exponential is too large to add up.
+    """
+    across = _exponentials(first, second)
+    of_first = across.sum(1) + _sum_of_others(first)
+    of_second = across.sum(0) + _sum_of_others(second)
+    same = (first * second).sum(1) / _TEMPERATURE
+    return ((of_first.log() + of_second.log()) / 2 - same).mean()
 
 
-def _log_sum_of_others(rows: torch.Tensor) -> torch.Tensor:
-    similarity = rows @ rows.t() / _TEMPERATURE
-    return similarity.fill_diagonal_(-torch.inf).logsumexp(1)
+def _exponentials(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    return (first @ (second.t() / _TEMPERATURE)).exp_()
+
+
+def _sum_of_others(rows: torch.Tensor) -> torch.Tensor:
+    of_all = _exponentials(rows, rows)
+    return of_all.sum(1) - of_all.diagonal()

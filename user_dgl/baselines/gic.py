@@ -33,7 +33,7 @@ class GIC(DGI):
         return 8 * 4.0 * num_nodes * settings.hidden_feats[-1]
 
     def updates(self, epoch):
-        hidden, corrupted = self.embed(), self.corrupted()
+        hidden, corrupted = self.with_corrupted()
         summary = self.cluster_summaries(hidden)
         of_clusters = contrast((hidden * summary).sum(1), (corrupted * summary).sum(1)) / 2
         yield (
@@ -57,7 +57,7 @@ class GIC(DGI):
 
 def _soft_step(points, centroids):
     """A step of soft k-means by cosines: centroids (K, d), and memberships (N, K) before it."""
-    membership = softmax(_SHARPNESS * points @ normalize(centroids, dim=1).t(), 1)
+    membership = softmax(points @ (_SHARPNESS * normalize(centroids, dim=1)).t(), 1)
     # A cluster that lost all its nodes has no mean.
     count = membership.sum(0).clamp_min(1e-12)
     return (membership.t() @ points) / count[:, None], membership

@@ -35,28 +35,21 @@ class PReLUConvolutions(Encoder):
         self.activations = nn.ModuleList(nn.PReLU() for _ in hidden_feats)
         self.out_feats = hidden_feats[-1]
 
-    def forward(
-        self,
-        propagation: Propagation,
-        features: FeatureMatrix,
-        order: torch.Tensor | None = None,
-        keeps_column: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Embeddings H (N, out_feats) of the graph, or of one with other features.
+    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+        """Embeddings H (N, out_feats)."""
+        return self.convolve(propagation, self.project(features))
 
-        Parameters
-        ----------
-        propagation : Propagation
-        features : FeatureMatrix
-        order : int64 Tensor (N,), optional
-            Permutation of the nodes: node i gets the features of the i-th of these.
-        keeps_column : Tensor (F,), optional
-            What each column of the features is multiplied with.
-        """
+    # In two steps for those who embed other features too: the product with X is the dearer one.
+
+    def project(
+        self, features: FeatureMatrix, keeps_column: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """X W (N, width) of the first layer, columns of X multiplied with ``keeps_column`` (F,)."""
         weight = self.weights[0]
-        weight = weight if keeps_column is None else keeps_column[:, None] * weight
-        hidden = features.matmul(weight)
-        hidden = hidden if order is None else hidden[order]
+        return features.matmul(weight if keeps_column is None else keeps_column[:, None] * weight)
+
+    def convolve(self, propagation: Propagation, hidden: torch.Tensor) -> torch.Tensor:
+        """Embeddings H (N, out_feats) from X W, in another order where the nodes swap features."""
         for layer, (bias, activation) in enumerate(zip(self.biases, self.activations, strict=True)):
             if layer:
                 hidden = self.dropouts[layer - 1](hidden) @ self.weights[layer]
@@ -76,5 +69,6 @@ class DGI(PReLUConvolutions):
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Mutual information of the nodes with a summary of the graph."""
         order = torch.randperm(len(made.hidden), generator=made.generator)
-        corrupted = self(made.propagation, made.features, order.to(made.hidden.device))
+        shuffled = self.project(made.features).index_select(0, order.to(made.hidden.device))
+        corrupted = self.convolve(made.propagation, shuffled)
         return {"mutual_information": self.summary.loss(made.hidden, corrupted)}

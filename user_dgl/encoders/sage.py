@@ -9,7 +9,7 @@ from torch.nn.functional import normalize, softplus
 from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.ops import edge_dot
+from user_dgl.ops import edge_dot, pair_dot
 from user_dgl.propagation import Propagation
 
 # Q: how much a pair drawn at random counts beside a neighbour.
@@ -57,9 +57,9 @@ class SAGE(Encoder):
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Neighbours alike and Q random pairs unlike, walks being of length 1 here."""
-        graph, hidden, pairs = made.graph, made.hidden, made.pairs()
+        graph, hidden, engine, pairs = made.graph, made.hidden, made.engine, made.pairs()
         if not graph.num_edges:
             return {}
-        near = softplus(-edge_dot(graph, hidden, made.engine)).mean()
-        far = softplus((hidden[pairs.low] * hidden[pairs.high]).sum(1)).mean()
+        near = softplus(-edge_dot(graph, hidden, engine)).mean()
+        far = softplus(pair_dot(hidden, pairs.low, pairs.high, engine)).mean()
         return {"neighbours": near + _NEGATIVES * far}
