@@ -251,6 +251,16 @@ def test_data_without_features(data):
     assert attacked.num_added + attacked.num_removed == round(0.05 * data.graph.num_edges)
 
 
+@pytest.mark.parametrize(("form", "told"), [("auto", 1), ("large", 0)])
+def test_settings_of_the_large_form_that_auto_does_not_take_are_named(data, victim, form, told):
+    lines = []
+    settings = replace(EXACT, form=form, steps=7)
+    metattack(data.graph, 0.02, 0, settings, victim, log=lines.append)
+    warned = [line for line in lines if line.startswith("Warning: data.noise.attack.steps has no")]
+    assert len(warned) == told
+    assert not any("block_nodes" in line for line in lines)
+
+
 def test_nothing_to_flip(data):
     assert metattack(data.graph, 0.0, 0, EXACT, Victim()).graph is data.graph
 

@@ -12,12 +12,13 @@ from sklearn.preprocessing import normalize
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data.synthetic import block_model
 from user_dgl.features import right_singular_vectors, truncated_svd
+from user_dgl.fit import chosen_labels
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics
 from user_dgl.pipeline import train
 from user_dgl.propagation import Propagation, smooth
 from user_dgl.smoothing import SELF_SHARES, held_out_scores, smoothed_view
-from user_dgl.trainer import Trainer, chosen_labels
+from user_dgl.trainer import Trainer
 
 SMOOTH = (
     "model.num_clusters=3",
@@ -158,7 +159,7 @@ def test_labels_rule(data):
 @pytest.mark.parametrize(("looser", "expected"), [(0.0, "head"), (0.01, "head"), (0.03, "kmeans")])
 def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, looser, expected):
     given = iter([0.5 * (1 - looser), 0.5])  # of the head, then of k-means
-    monkeypatch.setattr("user_dgl.trainer.silhouette", lambda *_: next(given))
+    monkeypatch.setattr("user_dgl.fit.silhouette", lambda *_: next(given))
     config = load_config(None, [*SMOOTH, "model.labels=auto"])
     assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
 

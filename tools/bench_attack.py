@@ -3,10 +3,10 @@
 
 ``python tools/bench_attack.py CONFIG [section.key=value ...] --form exact --rates 5 10 15 20``:
 attacks the graph, then prints a CSV row for each rate: time and peak memory of the attack, and NMI
-of two victims on the attacked graph, `smooth_kmeans` and k-means on the embedding of a graph
-autoencoder, each the mean over ``--victims`` seeds. Forms ``none`` and ``random_flip`` give the
-rows to compare with. ``--out DIR`` keeps the attacked graphs, for ``data.noise.kind=file``. The
-exact form is run once, to the highest rate: the flips of a lower one come first in it.
+of two victims on the attacked graph, `smooth_kmeans` and ``model.kind=gae``, each the mean over
+``--victims`` seeds. Forms ``none`` and ``random_flip`` give the rows to compare with. ``--out DIR``
+keeps the attacked graphs, for ``data.noise.kind=file``. The exact form is run once, to the highest
+rate: the flips of a lower one come first in it.
 """
 
 import argparse
@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from user_dgl.baselines import settled
+from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.checkpoint import write_atomically
-from user_dgl.clustering import kmeans
 from user_dgl.config import load_config
 from user_dgl.data import load_data
 from user_dgl.features import prepare_features
@@ -29,25 +30,7 @@ from user_dgl.metrics import clustering_metrics
 from user_dgl.perturb import Victim, random_flip
 from user_dgl.perturb.metattack import attack_steps
 from user_dgl.perturb.stored import recipe_of, write_graph
-from user_dgl.trainer import Trainer
 
-# The autoencoder of Kipf and Welling (2016), as configs/link/gae.yaml has it.
-GAE = (
-    "structure.learnable=false",
-    "model.encoder=gae",
-    "model.hidden_feats=[32, 16]",
-    "model.head=linear",
-    "model.dropout=0",
-    "model.logit_dropout=0",
-    "model.observed_mix=0",
-    "loss.npsi_weight=0",
-    "loss.reconstruction_weight=1",
-    "loss.reconstruction_form=cross_entropy",
-    "train.epochs=200",
-    "train.weight_decay=0",
-    "train.plateau_factor=1",
-    "features.row_norm=l2",
-)
 COLUMNS = (
     "form", "rate", "seed", "flips", "added", "surrogate_loss", "seconds", "cpu_seconds",
     "peak_memory_mb", "smooth_kmeans_nmi", "gae_nmi",
@@ -124,20 +107,16 @@ def save(config, form, rate, graph, folder) -> None:
 def victims(config, data, graph, seeds) -> tuple[float, float]:
     """Mean NMI of `smooth_kmeans` and of the autoencoder on a graph; NaN without seeds."""
     clusters = config.model.num_clusters
-    gae = load_config(None, [*GAE, f"model.num_clusters={clusters}"])
+    gae = ["model.kind=gae", "baseline.row_norm=l2", f"model.num_clusters={clusters}"]
+    gae, _ = settled(load_config(None, gae))
     feat = prepare_features(data.feat, gae.features)
-    found = []
+    scores = []
     for seed in range(seeds):
-        trainer = Trainer(graph, feat, replace(gae, seed=seed), log=lambda line: None)
-        embedding = trainer.fit(None).embedding
-        found.append((smooth_kmeans(data.feat, graph, clusters, seed), embedding, seed))
-    scores = [
-        (
-            clustering_metrics(data.labels, smoothed)["nmi"],
-            clustering_metrics(data.labels, kmeans(embedding, clusters, seed))["nmi"],
+        found = (
+            smooth_kmeans(data.feat, graph, clusters, seed),
+            BaselineTrainer(graph, feat, replace(gae, seed=seed)).fit().clusters,
         )
-        for smoothed, embedding, seed in found
-    ]
+        scores.append([clustering_metrics(data.labels, each)["nmi"] for each in found])
     return tuple(np.mean(scores, axis=0)) if scores else (np.nan, np.nan)
 
 

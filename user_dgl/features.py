@@ -1,5 +1,7 @@
 """Preparation of node features: sparse stays sparse, dense only after the dimension is reduced."""
 
+import hashlib
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, normalize
@@ -178,3 +180,11 @@ def _randomized_svd(feat, num_components: int, seed: int):
     num_components = min(num_components, *feat.shape)
     feat = feat.astype(np.float32, copy=False)
     return randomized_svd(feat, num_components, random_state=seed)
+
+
+def feature_digest(feat: sp.csr_matrix) -> str:
+    """Hash of a sparse matrix, to know it again."""
+    parts = hashlib.sha256(str(feat.shape).encode())
+    for part in (feat.indptr.astype(np.int64), feat.indices.astype(np.int64), feat.data):
+        parts.update(np.ascontiguousarray(part).data)
+    return parts.hexdigest()

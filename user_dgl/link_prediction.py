@@ -15,6 +15,7 @@ from user_dgl.config import Config
 from user_dgl.critic import row_dots
 from user_dgl.data.edge_list import read_pairs
 from user_dgl.errors import InputError
+from user_dgl.fit import Fit
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.link_score import Examples, LinkScore, RunTerms, new_links
 from user_dgl.links import LabelledPairs
@@ -22,7 +23,6 @@ from user_dgl.metrics import link_metrics
 from user_dgl.ops import resolve_engine
 from user_dgl.pair_terms import PairTerms
 from user_dgl.run_directory import RunDirectory
-from user_dgl.trainer import Fit
 
 
 @dataclass(frozen=True, eq=False)

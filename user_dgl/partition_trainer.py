@@ -17,6 +17,7 @@ from torch.nn.functional import softplus
 
 from user_dgl.dropout import draw_by
 from user_dgl.errors import InputError
+from user_dgl.fit import Fit
 from user_dgl.graph import Graph
 from user_dgl.losses import LossSums, Scope
 from user_dgl.model import State
@@ -30,7 +31,7 @@ from user_dgl.partition import (
     parts_of,
 )
 from user_dgl.propagation import Propagation
-from user_dgl.trainer import Evaluation, Fit, Trainer
+from user_dgl.trainer import Evaluation, Trainer
 
 # Adam's, as torch has them.
 _BETAS, _EPS = (0.9, 0.999), 1e-8

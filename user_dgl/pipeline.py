@@ -19,6 +19,7 @@ from user_dgl.data.edge_list import read_labels
 from user_dgl.device import gpu_peak_memory_mb
 from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
+from user_dgl.fit import Fit
 from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
@@ -38,7 +39,7 @@ from user_dgl.preparation import Preparation, check_num_clusters
 from user_dgl.run_directory import RunDirectory
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
 from user_dgl.stopping import stop_signal
-from user_dgl.trainer import Fit, Trainer
+from user_dgl.trainer import Trainer
 from user_dgl.versions import versions
 
 

@@ -43,8 +43,8 @@ class GCA(Baseline):
 
     @staticmethod
     def bytes_beside(num_nodes, settings):
-        # Six blocks of similarities, of which a node has those in both views.
-        return 6 * 4.0 * 2 * min(num_nodes, _CONTRASTED) ** 2
+        # The exponentials, across the views and in each, and as much on the way back.
+        return 6 * 4.0 * min(num_nodes, _CONTRASTED) ** 2
 
     def updates(self, epoch):
         first, second = (

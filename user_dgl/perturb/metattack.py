@@ -102,6 +102,10 @@ def metattack(
         return compare(graph, graph)
     form, attacked, losses, told = form_of(settings, graph.num_nodes), graph, [], 0
     log(f"Meta-attack: {budget} flips, form {form}")
+    if form == "exact" and settings.form == "auto":
+        for name in ("steps", "block_nodes"):
+            if getattr(settings, name) != getattr(AttackConfig, name):
+                log(f"Warning: data.noise.attack.{name} has no effect up to {MAX_EXACT:,} nodes")
     for step in attack_steps(graph, budget, seed, settings, victim, excluded):
         attacked, loss, flips = step
         losses.append(loss)
