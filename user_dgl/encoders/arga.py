@@ -8,15 +8,7 @@ from user_dgl.objectives import Discriminator, link_cross_entropy
 
 
 class ARGA(GAE):
-    """`GAE` with a discriminator that should not tell H from draws of N(0, 1).
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
-    """
+    """`GAE` with a discriminator that should not tell H from draws of N(0, 1)."""
 
     normed = True
 

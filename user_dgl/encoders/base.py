@@ -43,6 +43,16 @@ class Pass(NamedTuple):
 class Encoder(nn.Module):
     """Maps S and X to embeddings H (N, out_feats).
 
+    Those with weights share these parameters.
+
+    Parameters
+    ----------
+    in_feats : int
+    hidden_feats : sequence of int
+        Width of each layer; the last is the width of H.
+    dropout : float
+        Between layers.
+
     Attributes
     ----------
     out_feats : int

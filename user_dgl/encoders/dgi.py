@@ -13,16 +13,7 @@ from user_dgl.propagation import Propagation
 
 
 class PReLUConvolutions(Encoder):
-    r"""Layers :math:`H \leftarrow \mathrm{PReLU}(S H W + b)`.
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
-        Between layers.
-    """
+    r"""Layers :math:`H \leftarrow \mathrm{PReLU}(S H W + b)`."""
 
     def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
         super().__init__()

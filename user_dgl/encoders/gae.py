@@ -12,15 +12,7 @@ from user_dgl.propagation import Propagation
 
 
 class GAE(Encoder):
-    r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm.
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
-    """
+    r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm."""
 
     def __init__(self, in_feats: int, hidden_feats, dropout: float):
         super().__init__()

@@ -47,13 +47,6 @@ class GCN(Encoder):
     Follows the authors' code: BatchNorm on the input and after each ReLU, dropout between layers.
     BatchNorm uses the statistics of the nodes at hand also after training, so that the final state
     does not depend on running averages.
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
     """
 
     def __init__(self, in_feats: int, hidden_feats, dropout: float):

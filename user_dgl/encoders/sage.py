@@ -20,13 +20,6 @@ class SAGE(Encoder):
     r"""Layers :math:`H \leftarrow \mathrm{ReLU}(H W + M H V)`, the last one linear, no bias.
 
     M is the mean over a node and its neighbours by their weights in S. Rows of H have length 1.
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
     """
 
     normed = True

@@ -9,15 +9,7 @@ from user_dgl.objectives import gaussian_divergence, link_cross_entropy
 
 
 class VGAE(GAE):
-    """`GAE` whose last layer gives mean and logarithm of the standard deviation of each node.
-
-    Parameters
-    ----------
-    in_feats : int
-    hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
-    dropout : float
-    """
+    """`GAE` whose last layer gives mean and logarithm of the standard deviation of each node."""
 
     normed = True
 
