@@ -46,18 +46,20 @@ class GIC(DGI):
 
     def cluster_summaries(self, hidden):
         """Summary (N, d) of the clusters of each node, by its memberships in them."""
-        points = normalize(hidden, dim=1)
+        # Rows are scaled to length 1 in what is multiplied with them, which is thinner than they are.
+        scale = 1 / torch.linalg.vector_norm(hidden, dim=1, keepdim=True).clamp_min(1e-12)
         centroids = self.first_centroids
         with torch.no_grad():
             for _ in range(_STEPS):
-                centroids, _ = _soft_step(points, centroids)
-        centroids, membership = _soft_step(points, centroids)
+                centroids, _ = _soft_step(hidden, scale, centroids)
+        centroids, membership = _soft_step(hidden, scale, centroids)
         return torch.sigmoid(membership @ centroids)
 
 
-def _soft_step(points, centroids):
+def _soft_step(hidden, scale, centroids):
     """A step of soft k-means by cosines: centroids (K, d), and memberships (N, K) before it."""
-    membership = softmax(points @ (_SHARPNESS * normalize(centroids, dim=1)).t(), 1)
+    cosines = scale * (hidden @ normalize(centroids, dim=1).t())
+    membership = softmax(_SHARPNESS * cosines, 1)
     # A cluster that lost all its nodes has no mean.
     count = membership.sum(0).clamp_min(1e-12)
-    return (membership.t() @ points) / count[:, None], membership
+    return ((scale * membership).t() @ hidden) / count[:, None], membership
