@@ -91,6 +91,22 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
             "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae",
             "baseline.epochs=2",
         ),
+        (
+            "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae",
+            "baseline.epochs=2", "structure.engine=dgl",
+        ),
+        (
+            "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.kind=gic",
+            "baseline.epochs=2",
+        ),
+        (
+            "quickstart.yaml", "data.synthetic.num_nodes=4096", "model.kind=gca",
+            "baseline.epochs=2",
+        ),
+        (
+            "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.encoder=vgae",
+            "model.hidden_feats=[64,32]", "loss.supporting_weight=1",
+        ),
     ],
 )  # fmt: skip
 def test_memory_foretold_is_that_measured(tmp_path, settings):

@@ -98,6 +98,16 @@ def test_dots_of_pairs_in_any_order_that_repeat(num_pairs, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_dots_of_pairs_of_float32_slices_and_of_one_node(engine):
+    wide = torch.randn(6, 8)
+    first, second = torch.tensor([5, 0, 5]), torch.tensor([1, 0, 1])
+    for x in (wide[:, 2:5], wide.t()[:6]):
+        torch.testing.assert_close(pair_dot(x, first, second, engine), (x @ x.t())[first, second])
+    one, none = torch.full((1, 2), 3.0), torch.zeros(1, dtype=torch.int64)
+    assert pair_dot(one, none, none, engine).tolist() == [18.0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_int64_ids_give_the_same(engine):
     graph = random_graph(50, 200)
     assert graph.src.dtype == torch.int32

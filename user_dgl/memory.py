@@ -31,8 +31,9 @@ _PAIR_WEIGHTED = 12 + 16
 _PAIR_LEARNED = 16 + 12
 # Blocks (N, width) at once: of the first layer, each further one and the assignment; with dropout.
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
-# Blocks (S, width) of the S pairs drawn for non-edges.
-_DRAWN = 4.2
+# A pair drawn for a non-edge: its ends in their orders and its score. Engine dgl gathers rows for
+# it, so many blocks (S, width).
+_DRAWN, _DRAWN_ROWS = 60, 4.2
 # Encoders whose own loss takes a second pass.
 _TWO_PASSES = ("vgae", "dgi")
 # Blocks (N, components) of the critic and of the view.
@@ -168,7 +169,9 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
         if model.encoder in _TWO_PASSES:
             width *= 2
-        width += _DRAWN * _drawn_pairs(config) * model.hidden_feats[-1]
+        pairs += _DRAWN * _drawn_pairs(config) * num_nodes
+        if structure.engine == "dgl":
+            width += _DRAWN_ROWS * _drawn_pairs(config) * model.hidden_feats[-1]
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
     width += train.restarts * assignment * model.most_clusters
     rows = num_nodes + _HALO_SHARE * halo

@@ -119,7 +119,7 @@ def pair_dot(
     ----------
     x : Tensor (N, d)
     first, second : int64 Tensor (P,)
-        u and v of each pair.
+        u and v of each pair, 0 to N - 1, which is not checked.
     engine : str
 
     Returns
@@ -239,7 +239,7 @@ def column_dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return dots
 
 
-def _pair_dot(graph, x, y):
+def _sampled_dot(graph, x, y):
     """<x_u, y_v> for each pair u < v, without autograd."""
     if not graph.num_edges:
         return x.new_zeros(0)
@@ -269,7 +269,7 @@ class _NeighborSum(torch.autograd.Function):
         grad_weight = grad_x = grad_diagonal = None
         if ctx.needs_input_grad[0]:
             # The weight of a pair acts in both directions: <g_u, x_v> + <x_u, g_v>.
-            grad_weight = _pair_dot(ctx.graph, grad, x).add_(_pair_dot(ctx.graph, x, grad))
+            grad_weight = _sampled_dot(ctx.graph, grad, x).add_(_sampled_dot(ctx.graph, x, grad))
         if ctx.needs_input_grad[1]:
             grad_x = _symmetric_product(ctx.graph, weight, grad, diagonal)
         if ctx.needs_input_grad[2]:
@@ -295,7 +295,7 @@ class _EdgeDot(torch.autograd.Function):
     def forward(ctx, x, graph):
         ctx.graph = graph
         ctx.save_for_backward(x)
-        return _pair_dot(graph, x, x)
+        return _sampled_dot(graph, x, x)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -349,7 +349,7 @@ class _InternalWeight(torch.autograd.Function):
         assignment, neighbors = ctx.saved_tensors
         grad_weight = grad_assignment = None
         if ctx.needs_input_grad[0]:
-            grad_weight = _pair_dot(ctx.graph, assignment * (2 * grad), assignment)
+            grad_weight = _sampled_dot(ctx.graph, assignment * (2 * grad), assignment)
         if ctx.needs_input_grad[1]:
             grad_assignment = neighbors * (2 * grad)
         return grad_weight, grad_assignment, None

@@ -29,8 +29,8 @@ class GIC(DGI):
 
     @staticmethod
     def bytes_beside(num_nodes, settings):
-        # Eight blocks of embeddings: points, summaries, and products with those.
-        return 8 * 4.0 * num_nodes * settings.hidden_feats[-1]
+        # Six blocks of embeddings: summaries, and products with those.
+        return 6 * 4.0 * num_nodes * settings.hidden_feats[-1]
 
     def updates(self, epoch):
         hidden, corrupted = self.with_corrupted()
@@ -46,7 +46,7 @@ class GIC(DGI):
 
     def cluster_summaries(self, hidden):
         """Summary (N, d) of the clusters of each node, by its memberships in them."""
-        # Rows are scaled to length 1 in what is multiplied with them, which is thinner than they are.
+        # Rows of length 1 by scaling what they are multiplied with, which is thinner than they are.
         scale = 1 / torch.linalg.vector_norm(hidden, dim=1, keepdim=True).clamp_min(1e-12)
         centroids = self.first_centroids
         with torch.no_grad():

@@ -43,7 +43,7 @@ class Pass(NamedTuple):
 class Encoder(nn.Module):
     """Maps S and X to embeddings H (N, out_feats).
 
-    Those with weights share these parameters.
+    Those with weights are made of:
 
     Parameters
     ----------

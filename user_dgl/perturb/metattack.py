@@ -102,21 +102,23 @@ def metattack(
         return compare(graph, graph)
     form, attacked, losses, told = form_of(settings, graph.num_nodes), graph, [], 0
     log(f"Meta-attack: {budget} flips, form {form}")
-    if form == "exact" and settings.form == "auto":
-        for name in ("steps", "block_nodes"):
-            if getattr(settings, name) != getattr(AttackConfig, name):
-                log(f"Warning: data.noise.attack.{name} has no effect up to {MAX_EXACT:,} nodes")
     for step in attack_steps(graph, budget, seed, settings, victim, excluded):
         attacked, loss, flips = step
         losses.append(loss)
         if 10 * flips // budget > told:
             told = 10 * flips // budget
             log(f"Meta-attack: {flips} of {budget} flips, loss {loss:.4f}")
-    note = (
+    notes = [
         f"meta-attack, form {form}: {budget} flips in {len(losses)} steps; loss of the surrogate "
         f"before the first {losses[0]:.4f}, before the last {losses[-1]:.4f}"
-    )
-    return replace(compare(graph, attacked), notes=(note,))
+    ]
+    if form == "exact" and settings.form == "auto":
+        notes += [
+            f"data.noise.attack.{name} has no effect up to {MAX_EXACT:,} nodes"
+            for name in ("steps", "block_nodes")
+            if getattr(settings, name) != getattr(AttackConfig, name)
+        ]
+    return replace(compare(graph, attacked), notes=tuple(notes))
 
 
 def attack_steps(
