@@ -1,6 +1,9 @@
 """Meta-attack: its gradient against dense autograd, its budget, what it leaves alone."""
 
+import csv
 import json
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from itertools import combinations
@@ -14,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from user_dgl.cli import main
 from user_dgl.config import AttackConfig, NoiseConfig, SyntheticConfig, load_config
-from user_dgl.data import UNLABELLED
+from user_dgl.data import UNLABELLED, load_data
 from user_dgl.data.synthetic import block_model
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import FeatureMatrix
@@ -348,6 +351,22 @@ def test_attack_is_written_with_its_recipe_and_trained_on(quickstart, tmp_path, 
     assert (recipe["attack"]["form"], recipe["attack"]["surrogate_epochs"]) == ("exact", 20)
     assert recipe["user_dgl"] == direct["versions"]["user_dgl"]
     assert sp.load_npz(file).nnz == 2 * direct["num_observed_edges"]
+
+
+def test_bench_names_harm_and_flips_and_keeps_the_graph(quickstart, tmp_path, request):
+    tool = request.config.rootpath / "tools" / "bench_attack.py"
+    command = [sys.executable, tool, quickstart, *CONFIG, "data.noise.attack.surrogate_epochs=20"]
+    command += ["--form", "exact", "--rates", "2", "5", "--victims", "1", "--out", tmp_path]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    num_edges = load_data(load_config(quickstart, list(CONFIG)).data).graph.num_edges
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [row["rate"] for row in rows] == ["2", "5"]
+    for row in rows:
+        graph = sp.load_npz(tmp_path / f"synthetic_exact_{row['rate']}_0.npz")
+        added, removed = int(row["added"]), int(row["flips"]) - int(row["added"])
+        assert int(row["flips"]) == round(float(row["rate"]) / 100 * num_edges)
+        assert graph.nnz == 2 * (num_edges + added - removed)
+        assert 0 <= float(row["gae_nmi"]) <= 100
 
 
 def test_recipes_name_what_had_a_part():
