@@ -308,6 +308,24 @@ def test_gca_drops_what_matters_less_more_often():
     torch.testing.assert_close(kept.mean(0), torch.tensor([1.0, 0.7, 0.3]), atol=0.03, rtol=0)
 
 
+def test_gics_summaries_are_those_of_soft_k_means_of_unit_rows():
+    trainer, _ = trainer_of("gic", ["baseline.epochs=1"])
+    trainer.fit()
+    method = trainer.method
+    hidden = method.embed().detach().requires_grad_()
+    rows, centroids = normalize(hidden, dim=1), method.first_centroids
+    for step in range(11):
+        # Gradients flow through the last step alone.
+        seen = rows if step == 10 else rows.detach()
+        membership = torch.softmax(100 * seen @ normalize(centroids, dim=1).t(), 1)
+        centroids = membership.t() @ seen / membership.sum(0)[:, None]
+    expected = torch.sigmoid(membership @ centroids)
+    found = method.cluster_summaries(hidden)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+    grads = [torch.autograd.grad(each.square().sum(), hidden)[0] for each in (found, expected)]
+    torch.testing.assert_close(*grads, rtol=0.02, atol=1e-4)
+
+
 def test_cross_graph_hands_each_its_peers_trust():
     trainer, _ = trainer_of("gae_cg", ["baseline.epochs=1"])
     trainer.fit()

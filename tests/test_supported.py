@@ -10,6 +10,7 @@ from torch.nn.functional import softplus
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.encoders import DGI, ENCODERS, SAGE, VGAE
+from user_dgl.encoders.dgi import PReLU
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.metrics import clustering_metrics
@@ -147,6 +148,19 @@ def test_dgi_equals_its_formula_also_of_shuffled_features_and_masked_columns():
     kept = (torch.rand(9) > 0.5).double()
     found = encoder.convolve(propagation, encoder.project(features, kept))
     torch.testing.assert_close(found, expected(x * kept))
+
+
+@pytest.mark.parametrize("slope", [0.25, 0.0, -0.5])
+def test_prelu_has_torchs_values_and_gradients(slope):
+    found, expected = PReLU(init=slope).double(), torch.nn.PReLU(init=slope).double()
+    x = torch.tensor([[-2.0, 0.0, 3.0], [1.0, -1.0, -0.1]], dtype=torch.float64).requires_grad_()
+    cotangent = torch.randn(3, 2, dtype=torch.float64).t()
+    torch.testing.assert_close(found(x), expected(x))
+    for module in (found, expected):
+        module(x).backward(cotangent)
+    torch.testing.assert_close(found.weight.grad, expected.weight.grad)
+    grads = [torch.autograd.grad(module(x), x, cotangent)[0] for module in (found, expected)]
+    torch.testing.assert_close(*grads)
 
 
 def test_sage_equals_its_formula():

@@ -47,19 +47,19 @@ class GIC(DGI):
     def cluster_summaries(self, hidden):
         """Summary (N, d) of the clusters of each node, by its memberships in them."""
         # Rows of length 1 by scaling what they are multiplied with, which is thinner than they are.
-        scale = 1 / torch.linalg.vector_norm(hidden, dim=1, keepdim=True).clamp_min(1e-12)
+        scale = 1 / torch.linalg.vector_norm(hidden, dim=1).clamp_min(1e-12)
         centroids = self.first_centroids
         with torch.no_grad():
             for _ in range(_STEPS):
                 centroids, _ = _soft_step(hidden, scale, centroids)
         centroids, membership = _soft_step(hidden, scale, centroids)
-        return torch.sigmoid(membership @ centroids)
+        return torch.sigmoid(membership.t() @ centroids)
 
 
 def _soft_step(hidden, scale, centroids):
-    """A step of soft k-means by cosines: centroids (K, d), and memberships (N, K) before it."""
-    cosines = scale * (hidden @ normalize(centroids, dim=1).t())
-    membership = softmax(_SHARPNESS * cosines, 1)
+    """A step of soft k-means by cosines: centroids (K, d), and memberships (K, N) before it."""
+    cosines = normalize(centroids, dim=1) @ hidden.t() * scale
+    membership = softmax(_SHARPNESS * cosines, 0)
     # A cluster that lost all its nodes has no mean.
-    count = membership.sum(0).clamp_min(1e-12)
-    return ((scale * membership).t() @ hidden) / count[:, None], membership
+    count = membership.sum(1, keepdim=True).clamp_min(1e-12)
+    return (membership * scale) @ hidden / count, membership

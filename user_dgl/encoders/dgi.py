@@ -12,6 +12,28 @@ from user_dgl.objectives import GraphSummary
 from user_dgl.propagation import Propagation
 
 
+class PReLU(nn.PReLU):
+    """torch's with one slope, whose gradients take a quarter of the time."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Of the same shape."""
+        return _PReLU.apply(input, self.weight)
+
+
+class _PReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, slope):
+        ctx.save_for_backward(x, slope)
+        return torch.prelu(x, slope)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        x, slope = ctx.saved_tensors
+        grad_x = torch.ops.aten.leaky_relu_backward(grad, x, slope.item(), False)
+        return grad_x, torch.dot(grad.reshape(-1), x.clamp_max(0).reshape(-1)).view(1)
+
+
 class PReLUConvolutions(Encoder):
     r"""Layers :math:`H \leftarrow \mathrm{PReLU}(S H W + b)`."""
 
@@ -23,7 +45,7 @@ class PReLUConvolutions(Encoder):
         )
         self.biases = nn.ParameterList(torch.zeros(width) for width in hidden_feats)
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
-        self.activations = nn.ModuleList(nn.PReLU() for _ in hidden_feats)
+        self.activations = nn.ModuleList(PReLU() for _ in hidden_feats)
         self.out_feats = hidden_feats[-1]
 
     def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
