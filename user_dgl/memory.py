@@ -34,8 +34,6 @@ _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 # A pair drawn for a non-edge: its ends in their orders and its score. Engine dgl gathers rows for
 # it, so many blocks (S, width).
 _DRAWN, _DRAWN_ROWS = 60, 4.2
-# Encoders whose own loss takes a second pass.
-_TWO_PASSES = ("vgae", "dgi")
 # Blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
 # The same of the terms of pairs; an edge with its random pairs and their terms; examples fitted.
@@ -167,7 +165,9 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
         if model.dropout:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
-        if model.encoder in _TWO_PASSES:
+        if model.encoder == "vgae":  # whose last layer gives two blocks
+            width += train.restarts * _NEXT_LAYER * model.hidden_feats[-1]
+        if model.encoder == "dgi":  # whose own loss takes a second pass
             width *= 2
         pairs += _DRAWN * _drawn_pairs(config) * num_nodes
         if structure.engine == "dgl":

@@ -158,7 +158,8 @@ class USER(nn.Module):
     def forward(self, features: FeatureMatrix) -> State:
         """One pass over the whole graph."""
         structure = self.structure
-        weights, propagations, hidden = self._encode(features)
+        weights, propagations, encoded = self._encode(features)
+        hidden = tuple(h for h, _ in encoded)
         logits, dropped = self.logits(hidden, propagations)
         return State(
             graph=structure.graph,
@@ -170,18 +171,22 @@ class USER(nn.Module):
             logits=logits,
             clusters=logits.argmax(2),
             assignment=torch.softmax(dropped, 2),
-            supporting=partial(self._supporting, features, hidden, propagations),
+            supporting=partial(self._supporting, features, encoded, propagations),
         )
 
     def _supporting(
-        self, features, hidden, propagations, observed, samples_per_node, generator
+        self, features, encoded, propagations, observed, samples_per_node, generator
     ) -> list[dict[str, torch.Tensor]]:
         """Terms () of each encoder's own loss."""
         num_samples = samples_per_node * observed.num_nodes
         pairs = cache(lambda: sample_pairs(observed, num_samples, generator))
         return [
-            encoder.supporting_loss(Pass(observed, s, features, h, pairs, generator, self.engine))
-            for encoder, s, h in zip(self.encoders, self.of_each(propagations), hidden, strict=True)
+            encoder.supporting_loss(
+                Pass(observed, s, features, *each, pairs, generator, self.engine)
+            )
+            for encoder, s, each in zip(
+                self.encoders, self.of_each(propagations), encoded, strict=True
+            )
         ]
 
     def forward_part(
@@ -212,19 +217,19 @@ class USER(nn.Module):
         return logits.view(by_replica), self.logit_dropout(logits).view(by_replica)
 
     def _encode(self, features: FeatureMatrix):
-        """Weights of A', what multiplies with them, and H."""
+        """Weights of A', what multiplies with them, and what `Encoder.encode` gives."""
         if self._encoded is not None:
             return self._encoded
         weights = self.structure().unbind()
         propagations = tuple(self.propagation(weight) for weight in weights)
-        hidden = tuple(
-            encoder(propagation, features)
+        encoded = tuple(
+            encoder.encode(propagation, features)
             for encoder, propagation in zip(self.encoders, self.of_each(propagations), strict=True)
         )
         if self.config.encoder == "smooth" and not self.structure.theta.requires_grad:
             # Neither A' nor the encoder learns: H is the same in every epoch.
-            self._encoded = weights, propagations, hidden
-        return weights, propagations, hidden
+            self._encoded = weights, propagations, encoded
+        return weights, propagations, encoded
 
     def embeddings(self, state: State) -> list[torch.Tensor]:
         """What each head reads (N, d): S H with head ``graph_conv``, else H, before BatchNorm."""

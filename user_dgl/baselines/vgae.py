@@ -1,7 +1,5 @@
 """Variational graph autoencoder (Kipf and Welling, 2016)."""
 
-import torch
-
 from user_dgl.baselines.gae import GAE
 
 
@@ -11,7 +9,6 @@ class VGAE(GAE):
     encoder_name = "vgae"
 
     def updates(self, epoch):
-        problem = self.problem
-        mean, log_std = self.encoder.moments(problem.propagation, problem.features)
-        drawn = mean + torch.randn(mean.shape).to(mean) * log_std.exp()
-        yield "model", self.encoder.bound(self.reconstruction(drawn), mean, log_std)
+        encoder, problem = self.encoder, self.problem
+        moments = encoder.moments(problem.propagation, problem.features)
+        yield "model", encoder.bound(self.reconstruction(encoder.sample(*moments)), *moments)

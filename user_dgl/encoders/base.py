@@ -1,7 +1,7 @@
 """What a supported model is: an encoder, and what it learns from without USER."""
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import nn
@@ -24,6 +24,8 @@ class Pass(NamedTuple):
     features : FeatureMatrix
     hidden : Tensor (N, d)
         H.
+    beside
+        What `Encoder.encode` gave beside H.
     pairs : callable
         Gives pairs drawn for non-edges: one draw serves all replicas, so that their losses compare.
     generator : torch.Generator or None
@@ -35,6 +37,7 @@ class Pass(NamedTuple):
     propagation: Propagation
     features: FeatureMatrix
     hidden: torch.Tensor
+    beside: Any
     pairs: Callable[[], SampledPairs]
     generator: torch.Generator | None
     engine: str
@@ -63,6 +66,10 @@ class Encoder(nn.Module):
 
     out_feats: int
     normed: ClassVar[bool] = False
+
+    def encode(self, propagation: Propagation, features: FeatureMatrix) -> tuple[torch.Tensor, Any]:
+        """H (N, out_feats), and what else of the pass the model's own loss reads."""
+        return self(propagation, features), None
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Terms () of the model's own loss, the paper's L_S; none where it has none."""

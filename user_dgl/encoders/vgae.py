@@ -24,19 +24,24 @@ class VGAE(GAE):
         """Means and logarithms of standard deviations (N, out_feats)."""
         return super().forward(propagation, features).chunk(2, 1)
 
+    @staticmethod
+    def sample(mean, log_std) -> torch.Tensor:
+        """Draws (N, out_feats) by the moments."""
+        return mean + torch.randn(mean.shape).to(mean) * log_std.exp()
+
+    def encode(self, propagation, features):
+        """H (N, out_feats), draws in training and the means else, and the moments."""
+        moments = self.moments(propagation, features)
+        return self.sample(*moments) if self.training else moments[0].contiguous(), moments
+
     def forward(self, propagation, features) -> torch.Tensor:
         """Embeddings H (N, out_feats): draws in training, the means else."""
-        mean, log_std = self.moments(propagation, features)
-        if not self.training:
-            return mean.contiguous()
-        return mean + torch.randn(mean.shape).to(mean) * log_std.exp()
+        return self.encode(propagation, features)[0]
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
         """Cross-entropy of the links of H, and divergence from N(0, 1)."""
-        return self.bound(
-            link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine),
-            *self.moments(made.propagation, made.features),
-        )
+        reconstruction = link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine)
+        return self.bound(reconstruction, *made.beside)
 
     @staticmethod
     def bound(reconstruction, mean, log_std) -> dict[str, torch.Tensor]:
