@@ -97,11 +97,11 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
         ),
         (
             "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.kind=gic",
-            "baseline.epochs=2",
+            "baseline.epochs=12",
         ),
         (
             "quickstart.yaml", "data.synthetic.num_nodes=4096", "model.kind=gca",
-            "baseline.epochs=2",
+            "baseline.epochs=12",
         ),
         (
             "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.encoder=vgae",
