@@ -28,8 +28,8 @@ from user_dgl.config import (
     load_config,
     to_yaml,
 )
+from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
-from user_dgl.settings import to_plain
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = sorted((ROOT / "configs").rglob("*.yaml"))

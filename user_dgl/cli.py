@@ -12,14 +12,8 @@ import sys
 from pathlib import Path
 
 import user_dgl
-from user_dgl.config import (
-    Config,
-    config_name,
-    data_name,
-    default_config,
-    load_config,
-    to_yaml,
-)
+from user_dgl.config import Config, config_name, data_name, default_config, load_config, to_yaml
+from user_dgl.config.schema import reference
 from user_dgl.errors import (
     InputError,
     NonFiniteLossError,
@@ -27,7 +21,6 @@ from user_dgl.errors import (
     StoppedError,
     ToldError,
 )
-from user_dgl.settings import reference
 
 # torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
 

@@ -50,7 +50,7 @@ class LinkModel:
     seconds: float = 0.0
 
     def __call__(self, pairs: np.ndarray, score: str) -> np.ndarray:
-        """Scores (M,) of pairs (2, M), ``score`` as `user_dgl.config.LinksConfig` has it."""
+        """Scores (M,) of pairs (2, M), ``score`` as `user_dgl.config.links.LinksConfig` has it."""
         if score == "dot":
             return row_dots(self.embedding, *pairs)
         return self.score(self.terms, pairs)

@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 import user_dgl
 from user_dgl.config import Config, load_config
+from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
-from user_dgl.settings import to_plain
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
 METRICS = ["nmi", "acc", "ari", "f1"]

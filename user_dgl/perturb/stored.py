@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import user_dgl
-from user_dgl.config import Config, to_plain
+from user_dgl.config import Config
+from user_dgl.config.schema import to_plain
 from user_dgl.data.base import one_line
 from user_dgl.data.npz import load_adjacency
 from user_dgl.errors import InputError
