@@ -6,7 +6,7 @@ import torch
 from user_dgl.config import load_config
 from user_dgl.graph import Graph
 from user_dgl.run_directory import RunDirectory
-from user_dgl.versions import versions
+from user_dgl.runtime.versions import versions
 
 
 def write_run(path, graph: Graph, weight, clusters, *, ids=None, observed=None, added=None, **more):

@@ -5,8 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.config import DataConfig, SyntheticConfig
-from user_dgl.data import UNLABELLED, data_root, index_labels, largest_component, load_data
-from user_dgl.data.base import AttributedGraph
+from user_dgl.data import (
+    UNLABELLED,
+    AttributedGraph,
+    data_root,
+    index_labels,
+    largest_component,
+    load_data,
+)
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 

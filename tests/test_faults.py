@@ -20,7 +20,7 @@ from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, StoppedError
 from user_dgl.run_directory import RunDirectory
-from user_dgl.stopping import StopSignal
+from user_dgl.runtime.signals import StopSignal
 from user_dgl.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ from graphs import empty_graph, random_graph
 from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
 from user_dgl.critic import criticise
-from user_dgl.data.synthetic import block_model
+from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import read_link_model
@@ -23,7 +23,7 @@ from user_dgl.link_score import Examples, LinkScore, RunTerms, link_criticism, n
 from user_dgl.links import split_links
 from user_dgl.metrics import link_metrics, weight_auc
 from user_dgl.pair_terms import PairTerms
-from user_dgl.perturb.random_flip import random_flip
+from user_dgl.perturb import random_flip
 from user_dgl.priors import prior_of
 from user_dgl.run_directory import RunDirectory
 

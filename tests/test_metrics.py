@@ -8,7 +8,7 @@ import sklearn.metrics as oracle
 import torch
 from graphs import GRAPHS, cliques, dense, empty_graph, random_graph
 
-from user_dgl.data.base import UNLABELLED
+from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.metrics import (

@@ -7,9 +7,9 @@ from graphs import empty_graph, random_graph
 
 from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
 from user_dgl.critic import POWERS, criticise, edge_weight, noise_share
-from user_dgl.data.synthetic import block_model
+from user_dgl.data import block_model
 from user_dgl.metrics import weight_auc
-from user_dgl.perturb.random_flip import random_flip
+from user_dgl.perturb import random_flip
 from user_dgl.priors import prior_of
 
 

@@ -11,12 +11,12 @@ import torch
 from user_dgl.candidates import draw_candidates
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.consensus import consensus_of
-from user_dgl.data.synthetic import block_model
+from user_dgl.data import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.partition_trainer import PartitionTrainer
-from user_dgl.perturb.random_flip import random_flip
+from user_dgl.perturb import random_flip
 from user_dgl.priors import cosine_weight
 from user_dgl.trainer import Trainer, clusters_in_use
 

@@ -20,16 +20,16 @@ import numpy as np
 
 from user_dgl.baselines import settled
 from user_dgl.baselines.training import BaselineTrainer
-from user_dgl.checkpoint import write_atomically
 from user_dgl.config import load_config
 from user_dgl.data import load_data
 from user_dgl.features import prepare_features
 from user_dgl.floors import smooth_kmeans
-from user_dgl.machine import peak_memory_mb
 from user_dgl.metrics import clustering_metrics
 from user_dgl.perturb import Victim, random_flip
 from user_dgl.perturb.metattack import attack_steps
 from user_dgl.perturb.stored import recipe_of, write_graph
+from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.machine import peak_memory_mb
 
 COLUMNS = (
     "form", "rate", "seed", "flips", "added", "surrogate_loss", "seconds", "cpu_seconds",

@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
-        from user_dgl.versions import versions
+        from user_dgl.runtime.versions import versions
 
         print(
             "\n".join(f"{name} {number or 'not installed'}" for name, number in versions().items())
@@ -263,9 +263,9 @@ def _config(arguments) -> None:
 def _perturb(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
-    from user_dgl.checkpoint import write_atomically
     from user_dgl.perturb.stored import recipe_of, write_graph
     from user_dgl.pipeline import load_noisy_data
+    from user_dgl.runtime.files import write_atomically
 
     data, noisy, _ = load_noisy_data(config, _log)
     recipe = recipe_of(config, data.num_nodes)
@@ -279,9 +279,9 @@ def _perturb(arguments) -> None:
 def _convert(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
-    from user_dgl.checkpoint import write_atomically
     from user_dgl.data import load_data
     from user_dgl.data.npz import write_npz
+    from user_dgl.runtime.files import write_atomically
 
     data = load_data(config.data)
     for note in data.notes:
@@ -347,8 +347,8 @@ def _predict_links(arguments) -> None:
     out = arguments.out
     if out is not None:
         _check_output_file(out, suffix=".csv")
-    from user_dgl.checkpoint import write_atomically
     from user_dgl.link_prediction import predict_new_links, predict_pairs
+    from user_dgl.runtime.files import write_atomically
 
     if arguments.pairs is not None:
         table = predict_pairs(arguments.run_dir, arguments.pairs)

@@ -17,13 +17,11 @@ import torch
 from user_dgl.checkpoint import load_checkpoint
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
-from user_dgl.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.features import feature_digest
 from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph, index_dtype
-from user_dgl.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.memory import floors_memory_mb, gpu_memory_line
 from user_dgl.ops import resolve_engine
 from user_dgl.partition import metis_assignment
@@ -46,10 +44,12 @@ from user_dgl.preparation import (
 )
 from user_dgl.ranks import Ranks, joined
 from user_dgl.run_directory import RunDirectory
+from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
+from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
+from user_dgl.runtime.signals import stop_signal
 from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
 from user_dgl.shards import shards_of
 from user_dgl.smoothing import SmoothedView
-from user_dgl.stopping import stop_signal
 
 
 def launched() -> bool:

@@ -13,8 +13,8 @@ from tqdm.auto import tqdm
 
 from user_dgl.config import Config
 from user_dgl.errors import NonFiniteLossError, StoppedError
-from user_dgl.memory import freed_memory_kept
-from user_dgl.stopping import StopSignal
+from user_dgl.runtime.allocator import freed_memory_kept
+from user_dgl.runtime.signals import StopSignal
 
 
 @dataclass

@@ -11,9 +11,9 @@ import pandas as pd
 import scipy.sparse as sp
 from pandas.api.types import is_numeric_dtype
 
-from user_dgl.checkpoint import write_atomically
 from user_dgl.errors import InputError
 from user_dgl.run_directory import RunDirectory
+from user_dgl.runtime.files import write_atomically
 
 _SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".npy", ".csv")}
 

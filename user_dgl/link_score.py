@@ -27,9 +27,9 @@ from user_dgl.critic import (
 )
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph, pair_keys
-from user_dgl.machine import available_memory_mb
 from user_dgl.nearest import nearest
 from user_dgl.pair_terms import PairTerms
+from user_dgl.runtime.machine import available_memory_mb
 
 # Pairs that are scored at a time.
 _BLOCK_PAIRS = 2**20

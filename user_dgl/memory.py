@@ -1,10 +1,6 @@
 """How much memory a run will take, foretold before it trains."""
 
-import ctypes
 import math
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import scipy.sparse as sp
@@ -13,13 +9,14 @@ import torch
 from user_dgl.config import Config
 from user_dgl.errors import InputError
 from user_dgl.floors import smoothed_columns
-from user_dgl.machine import (
+from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
+from user_dgl.runtime.allocator import glibc
+from user_dgl.runtime.machine import (
     available_memory_mb,
     machine_memory_mb,
     peak_memory_mb,
     resident_mb,
 )
-from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 
 # What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
 _BYTES_PER_FLOAT = 4
@@ -58,10 +55,6 @@ METIS_EDGES_PER_NODE = 10
 _CPU = torch.device("cpu")
 # With `freed_memory_kept` blocks fit into each other's place less tightly.
 _KEPT_SHARE = 1.35
-# glibc's numbers for parameters of malloc. Once one is set, it no longer adapts them to what a
-# process allocates: afterwards they stay where that would have taken them at most.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = 2**26, 2**25, 65536
 
 
 class MemoryPlan(NamedTuple):
@@ -106,43 +99,12 @@ def plan_memory(
         return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
     before = _preparation_bytes(config, num_edges, feat)
     step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
-    if step and _glibc() is not None:
+    if step and glibc() is not None:
         added = (_FIXED + max(_KEPT_SHARE * step, before)) / 1e6
         if added < available_memory_mb() / 2 / num_processes:
             return MemoryPlan(max(peak_memory_mb(), now + added), True)
     added = (_FIXED + max(step, before)) / 1e6
     return MemoryPlan(max(peak_memory_mb(), now + added), False)
-
-
-@contextmanager
-def freed_memory_kept() -> Iterator[None]:
-    """Memory that is freed stays with the process, to be used again, until the end of the block.
-
-    The C library of most Linux systems returns each block of more than 32 MB to the system, and
-    whoever asks for the next one waits until its pages were cleared: a quarter of the time of an
-    epoch at a million nodes.
-    """
-    libc = _glibc()
-    if libc is None:
-        yield
-        return
-    libc.mallopt(_M_MMAP_MAX, 0)
-    libc.mallopt(_M_TRIM_THRESHOLD, -1)
-    try:
-        yield
-    finally:
-        libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
-        libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
-        libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
-        libc.malloc_trim(0)
-
-
-def _glibc() -> ctypes.CDLL | None:
-    """The C library of this process if it is glibc."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None)
-    return libc if hasattr(libc, "gnu_get_libc_version") else None
 
 
 def _step_bytes(config, num_edges, feat, halo=0) -> float:

@@ -12,7 +12,7 @@ from sklearn.metrics import davies_bouldin_score, f1_score, normalized_mutual_in
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
 
-from user_dgl.data.base import UNLABELLED
+from user_dgl.data import UNLABELLED
 from user_dgl.entropy import PartitionSums, npsi
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph

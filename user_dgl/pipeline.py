@@ -14,9 +14,7 @@ import scipy.sparse as sp
 from user_dgl.baselines import settled
 from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.config import Config
-from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data
-from user_dgl.data.edge_list import read_labels
-from user_dgl.device import gpu_peak_memory_mb
+from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data, read_labels
 from user_dgl.errors import InputError
 from user_dgl.features import prepare_features
 from user_dgl.fit import Fit
@@ -24,7 +22,6 @@ from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
 from user_dgl.links import LinkSplit, split_links
-from user_dgl.machine import peak_memory_mb
 from user_dgl.metrics import (
     clustering_metrics,
     davies_bouldin,
@@ -37,10 +34,12 @@ from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.preparation import Preparation, check_num_clusters
 from user_dgl.run_directory import RunDirectory
+from user_dgl.runtime.device import gpu_peak_memory_mb
+from user_dgl.runtime.machine import peak_memory_mb
+from user_dgl.runtime.signals import stop_signal
+from user_dgl.runtime.versions import versions
 from user_dgl.smoothing import DEFAULT_SELF_SHARE
-from user_dgl.stopping import stop_signal
 from user_dgl.trainer import Trainer
-from user_dgl.versions import versions
 
 
 def load_noisy_data(

@@ -18,7 +18,6 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 import user_dgl
-from user_dgl.checkpoint import write_atomically
 from user_dgl.errors import InputError
 from user_dgl.figures import (
     draw_choice,
@@ -35,6 +34,7 @@ from user_dgl.figures import (
 from user_dgl.graph import Graph
 from user_dgl.html_page import Page
 from user_dgl.run_directory import RunDirectory
+from user_dgl.runtime.files import write_atomically
 
 # Cells of a heat map along a side, at most.
 _MOST_CELLS = 400

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.additive_logit import AdditiveLogit
-from user_dgl.checkpoint import load_checkpoint, save_checkpoint, write_atomically
+from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.schema import to_plain
 from user_dgl.config.strict_yaml import parse_yaml
@@ -25,6 +25,7 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.link_score import LinkScore
 from user_dgl.links import LabelledPairs, LinkSplit
+from user_dgl.runtime.files import write_atomically
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.
 _DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)

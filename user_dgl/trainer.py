@@ -15,7 +15,6 @@ from user_dgl.candidates import draw_candidates, merge_candidates
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
 from user_dgl.data.base import one_line
-from user_dgl.device import device_name, resolve_device
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError
@@ -28,6 +27,7 @@ from user_dgl.memory import check_memory
 from user_dgl.model import USER
 from user_dgl.ops import resolve_engine
 from user_dgl.preparation import check_sizes, first_weight, initial_pairs, prepare, threads_for
+from user_dgl.runtime.device import device_name, resolve_device
 from user_dgl.structure import LearnedAdjacency
 
 

@@ -12,7 +12,6 @@ import torch
 from user_dgl.baselines import BASELINES
 from user_dgl.baselines.base import Problem
 from user_dgl.config import Config
-from user_dgl.device import device_name, resolve_device
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import FeatureMatrix
@@ -22,6 +21,7 @@ from user_dgl.graph import Graph
 from user_dgl.memory import check_memory
 from user_dgl.ops import resolve_engine
 from user_dgl.preparation import check_sizes, prepare, threads_for
+from user_dgl.runtime.device import device_name, resolve_device
 
 
 class BaselineTrainer(EpochLoop):

@@ -12,7 +12,7 @@ import torch
 
 from user_dgl.data.base import one_line
 from user_dgl.errors import InputError
-from user_dgl.machine import available_memory_mb, process_status
+from user_dgl.runtime.machine import available_memory_mb, process_status
 
 
 def read_apart(read: Callable[..., Any], path, *arguments) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from user_dgl.data.base import one_line
 from user_dgl.errors import InputError
-from user_dgl.machine import available_memory_mb
+from user_dgl.runtime.machine import available_memory_mb
 
 _BLOCK = 2**20
 # Mapped or read in parts by others, who know no gzip.

@@ -22,9 +22,9 @@ from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.machine import machine_memory_mb, resident_mb
 from user_dgl.perturb.base import Perturbed, compare, count_flips
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes
+from user_dgl.runtime.machine import machine_memory_mb, resident_mb
 
 # Above so many nodes, form auto is large.
 MAX_EXACT = 5000
