@@ -13,7 +13,7 @@ from user_dgl.entropy import (
     partition_sums,
     two_dimensional_entropy,
 )
-from user_dgl.ops import ENGINES, weighted_degree
+from user_dgl.graph.ops import ENGINES, weighted_degree
 
 
 def _one_hot(clusters, num_clusters=None):

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 import user_dgl.floors as module
 from user_dgl.floors import features_kmeans, floors, link_floors, smooth_kmeans
 from user_dgl.graph import Graph
-from user_dgl.links import LabelledPairs
+from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.metrics import clustering_metrics, link_metrics
 
 

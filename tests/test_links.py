@@ -15,9 +15,9 @@ from user_dgl.cli import main
 from user_dgl.config import LinksConfig, NoiseConfig, load_config
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.links import LabelledPairs, LinkSplit, split_links
+from user_dgl.graph.pairs import LabelledPairs, draw_pairs
+from user_dgl.links import LinkSplit, split_links
 from user_dgl.perturb import perturb
-from user_dgl.perturb.random_flip import draw_pairs
 from user_dgl.run_directory import RunDirectory
 
 

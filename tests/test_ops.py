@@ -6,7 +6,7 @@ from graphs import GRAPHS, dense, random_graph, with_int64
 
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.ops import (
+from user_dgl.graph.ops import (
     ENGINES,
     edge_dot,
     internal_weight,
@@ -150,7 +150,7 @@ def test_resolve_engine():
 
 
 def test_auto_falls_back_to_dgl_without_sparse_products(monkeypatch):
-    monkeypatch.setattr("user_dgl.ops._csr_works", lambda: False)
+    monkeypatch.setattr("user_dgl.graph.csr_engine.csr_works", lambda: False)
     assert resolve_engine("auto") == "dgl"
     with pytest.raises(InputError, match="use engine=dgl"):
         resolve_engine("csr")

@@ -12,11 +12,12 @@ from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import weighted_degree
+from user_dgl.graph.part_propagation import Moments
+from user_dgl.graph.parts import grouped, metis_assignment, parts_of
+from user_dgl.graph.propagation import Propagation
 from user_dgl.metrics import clustering_metrics
-from user_dgl.ops import weighted_degree
-from user_dgl.partition import Moments, grouped, metis_assignment, parts_of
 from user_dgl.partition_trainer import PartitionTrainer
-from user_dgl.propagation import Propagation
 from user_dgl.trainer import Trainer
 
 SETTINGS = (
@@ -104,7 +105,7 @@ def test_metis_parts_are_of_equal_size_and_cut_little(data, capfd):
 
 
 def test_metis_sees_a_sample_of_a_large_graph(data, monkeypatch):
-    monkeypatch.setattr("user_dgl.partition.METIS_EDGES_PER_NODE", 1)
+    monkeypatch.setattr("user_dgl.graph.parts.METIS_EDGES_PER_NODE", 1)
     assert data.graph.num_edges > 2 * data.num_nodes
     from user_dgl._dgl import dgl
 

@@ -11,8 +11,8 @@ from user_dgl.config import NoiseConfig
 from user_dgl.data import largest_component, load_npz, load_planetoid
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.graph.pairs import pair_of_index
 from user_dgl.perturb import perturb, random_flip
-from user_dgl.perturb.random_flip import pair_of_index
 
 
 def graph_of(num_nodes, *pairs):

@@ -13,9 +13,9 @@ from user_dgl.encoders import DGI, ENCODERS, SAGE, VGAE
 from user_dgl.encoders.dgi import PReLU
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.graph.propagation import Propagation
 from user_dgl.metrics import clustering_metrics
 from user_dgl.objectives import Discriminator, GraphSummary
-from user_dgl.propagation import Propagation
 from user_dgl.trainer import Trainer
 
 TERMS = {

@@ -172,7 +172,7 @@ def _now(device: str) -> float:
 def _by_engine(engine: str) -> Callable:
     def forward(graph, weight, x, assignment):
         from user_dgl.entropy import partition_sums
-        from user_dgl.ops import neighbor_sum
+        from user_dgl.graph.ops import neighbor_sum
 
         sums = partition_sums(graph, weight, assignment, engine)
         return neighbor_sum(graph, weight, x, engine), sums

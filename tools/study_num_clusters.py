@@ -29,9 +29,9 @@ from user_dgl.data import UNLABELLED, AttributedGraph, block_model, data_root, l
 from user_dgl.entropy import npsi, partition_sums
 from user_dgl.features import prepare_features
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import weighted_degree
 from user_dgl.metrics import clustering_metrics
 from user_dgl.num_clusters import num_clusters_curve
-from user_dgl.ops import weighted_degree
 from user_dgl.perturb import perturb
 from user_dgl.pipeline import with_features
 from user_dgl.priors import prior_of

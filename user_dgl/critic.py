@@ -25,8 +25,9 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from user_dgl.config import CriticConfig
 from user_dgl.features import truncated_svd
-from user_dgl.graph import Graph, pair_keys
-from user_dgl.propagation import Propagation, smooth
+from user_dgl.graph import Graph
+from user_dgl.graph.pairs import random_pairs
+from user_dgl.graph.propagation import Propagation, smooth
 
 # The least weight of an edge: a weight of 0 could not be learned away from.
 _LEAST_WEIGHT = 0.01
@@ -199,21 +200,6 @@ def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) ->
     chance = IsotonicRegression(out_of_bounds="clip").fit(score, is_edge).predict(edge_score)
     null_over_edge = (1 - chance) / chance * (len(edge_score) / len(null_score))
     return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
-
-
-def random_pairs(
-    num_nodes: int, count: int, rng: np.random.Generator, held_out: np.ndarray | None = None
-) -> np.ndarray:
-    """Pairs of different nodes (2, count), each pair of nodes equally likely.
-
-    Those with a key ``src * num_nodes + dst``, src < dst, in ``held_out`` are left out of them.
-    """
-    u = rng.integers(0, num_nodes, count)
-    v = (u + rng.integers(1, num_nodes, count)) % num_nodes
-    pairs = np.stack([u, v])
-    if held_out is None:
-        return pairs
-    return pairs[:, ~np.isin(pair_keys(num_nodes, u, v), held_out)]
 
 
 def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> Criticism:

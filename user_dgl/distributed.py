@@ -22,9 +22,9 @@ from user_dgl.feature_matrix import ColumnStatistics
 from user_dgl.features import feature_digest
 from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph, index_dtype
+from user_dgl.graph.ops import resolve_engine
+from user_dgl.graph.parts import metis_assignment
 from user_dgl.memory import floors_memory_mb, gpu_memory_line
-from user_dgl.ops import resolve_engine
-from user_dgl.partition import metis_assignment
 from user_dgl.partition_directory import PartitionDirectory
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from user_dgl.graph import Graph
-from user_dgl.ops import internal_weight, weighted_degree
+from user_dgl.graph.ops import internal_weight, weighted_degree
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from user_dgl.consensus import joined_points
 from user_dgl.encoders import Smooth
 from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.fit import Fit
+from user_dgl.graph.csr_engine import csr_product, csr_tensor
+from user_dgl.graph.propagation import Propagation
 from user_dgl.model import USER
-from user_dgl.ops import csr_product, csr_tensor
-from user_dgl.propagation import Propagation
 from user_dgl.trainer import Trainer
 
 

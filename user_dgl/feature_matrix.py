@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from user_dgl.ops import csr_product, csr_tensor
+from user_dgl.graph.csr_engine import csr_product, csr_tensor
 
 # Above this share of non-zeros a dense float takes less room than a value with its index, twice
 # (X and its transpose are both kept).

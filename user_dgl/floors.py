@@ -14,7 +14,7 @@ from user_dgl.clustering import kmeans
 from user_dgl.critic import row_dots
 from user_dgl.features import truncated_svd
 from user_dgl.graph import Graph
-from user_dgl.links import LabelledPairs
+from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.metrics import clustering_metrics, link_metrics
 
 NUM_STEPS = 8

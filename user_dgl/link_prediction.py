@@ -17,10 +17,10 @@ from user_dgl.data.edge_list import read_pairs
 from user_dgl.errors import InputError
 from user_dgl.fit import Fit
 from user_dgl.graph import Graph, pair_keys
+from user_dgl.graph.ops import resolve_engine
+from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.link_score import Examples, LinkScore, RunTerms, new_links
-from user_dgl.links import LabelledPairs
 from user_dgl.metrics import link_metrics
-from user_dgl.ops import resolve_engine
 from user_dgl.pair_terms import PairTerms
 from user_dgl.run_directory import RunDirectory
 

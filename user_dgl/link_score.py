@@ -23,10 +23,10 @@ from user_dgl.critic import (
     Criticism,
     edge_weight,
     noise_share,
-    random_pairs,
 )
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph, pair_keys
+from user_dgl.graph.pairs import random_pairs
 from user_dgl.nearest import nearest
 from user_dgl.pair_terms import PairTerms
 from user_dgl.runtime.machine import available_memory_mb

@@ -7,29 +7,7 @@ import numpy as np
 from user_dgl.config import LinksConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.perturb.random_flip import draw_pairs
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledPairs:
-    """Edges and as many non-edges.
-
-    Attributes
-    ----------
-    pairs : int64 (2, M)
-        Ends u < v, edges first.
-    is_edge : bool (M,)
-    """
-
-    pairs: np.ndarray
-    is_edge: np.ndarray
-
-    @classmethod
-    def of_keys(cls, num_nodes: int, edges: np.ndarray, non_edges: np.ndarray) -> "LabelledPairs":
-        """Pairs of keys ``src * num_nodes + dst``."""
-        keys = np.concatenate([edges, non_edges])
-        pairs = np.stack(np.divmod(keys, max(num_nodes, 1)))
-        return cls(pairs, np.arange(len(keys)) < len(edges))
+from user_dgl.graph.pairs import LabelledPairs, draw_pairs
 
 
 @dataclass(frozen=True, eq=False)

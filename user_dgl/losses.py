@@ -10,9 +10,10 @@ from user_dgl.config import LossConfig
 from user_dgl.entropy import PartitionSums, npsi, partition_sums
 from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import pair_dot, weighted_degree
+from user_dgl.graph.pairs import SampledPairs, sample_pairs
 from user_dgl.model import State, columns_of_each
-from user_dgl.objectives import SampledPairs, link_cross_entropy, link_scores, sample_pairs
-from user_dgl.ops import pair_dot, weighted_degree
+from user_dgl.objectives import link_cross_entropy, link_scores
 
 # Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
 _LEAST_SQUARE = 1e-12

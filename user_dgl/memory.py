@@ -9,6 +9,7 @@ import torch
 from user_dgl.config import Config
 from user_dgl.errors import InputError
 from user_dgl.floors import smoothed_columns
+from user_dgl.graph.parts import METIS_EDGES_PER_NODE
 from user_dgl.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
 from user_dgl.runtime.allocator import glibc
 from user_dgl.runtime.machine import (
@@ -49,8 +50,6 @@ _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
 # Of the blocks of a node, how many a row of the halo has: those that products read and give back.
 _HALO_SHARE = 0.4
-# Edges a node that METIS is given at most: its memory would be several times the training's.
-METIS_EDGES_PER_NODE = 10
 
 _CPU = torch.device("cpu")
 # With `freed_memory_kept` blocks fit into each other's place less tightly.

@@ -12,8 +12,8 @@ from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.objectives import sample_pairs
-from user_dgl.propagation import Propagation
+from user_dgl.graph.pairs import sample_pairs
+from user_dgl.graph.propagation import Propagation
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
 
@@ -194,7 +194,7 @@ class USER(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """H (n, d), logits (n, K) and what dropout leaves of them, of one replica on a part.
 
-        ``propagation`` stands for a `Propagation`, see `user_dgl.partition.PartPropagation`.
+        ``propagation`` may be a `user_dgl.graph.part_propagation.PartPropagation`.
         """
         hidden = self.encoders[0](propagation, features)
         logits, dropped = self.logits((hidden,), (propagation,))

@@ -13,30 +13,8 @@ from torch.func import functional_call
 from torch.nn.functional import softplus
 
 from user_dgl.graph import Graph
-from user_dgl.ops import edge_dot, pair_dot
-
-
-class SampledPairs(NamedTuple):
-    """Pairs low < high (S,) drawn uniformly from all, with replacement; which ones are edges."""
-
-    low: torch.Tensor
-    high: torch.Tensor
-    is_edge: torch.Tensor
-
-
-def sample_pairs(
-    graph: Graph, num_samples: int, generator: torch.Generator | None = None
-) -> SampledPairs:
-    """Draw pairs, each unordered one equally likely; none of a graph of less than two nodes."""
-    num_nodes, device = graph.num_nodes, graph.src.device
-    size = (num_samples if num_nodes > 1 else 0,)
-    u = torch.randint(max(num_nodes, 1), size, generator=generator)
-    # Any node but u.
-    v = torch.randint(max(num_nodes - 1, 1), size, generator=generator)
-    v = v + (v >= u)
-    low, high = torch.minimum(u, v), torch.maximum(u, v)
-    is_edge = torch.from_numpy(graph.positions((low * num_nodes + high).numpy()) >= 0)
-    return SampledPairs(low.to(device), high.to(device), is_edge.to(device))
+from user_dgl.graph.ops import edge_dot, pair_dot
+from user_dgl.graph.pairs import SampledPairs
 
 
 class LinkTargets(NamedTuple):

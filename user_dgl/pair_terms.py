@@ -17,8 +17,8 @@ from user_dgl.config import CriticConfig
 from user_dgl.critic import COARSE_COMPONENTS, row_dots
 from user_dgl.features import truncated_svd
 from user_dgl.graph import Graph, pair_keys
-from user_dgl.ops import weighted_degree
-from user_dgl.propagation import Propagation, smooth
+from user_dgl.graph.ops import weighted_degree
+from user_dgl.graph.propagation import Propagation, smooth
 
 # Neighbours of a node among which those it shares are sought: hubs cost no more than that.
 _MOST_NEIGHBOURS = 64

@@ -19,18 +19,12 @@ from user_dgl.dropout import draw_by
 from user_dgl.errors import InputError
 from user_dgl.fit import Fit
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import weighted_degree
+from user_dgl.graph.part_propagation import Moments, PartPropagation
+from user_dgl.graph.parts import Part, grouped, metis_assignment, parts_of
+from user_dgl.graph.propagation import Propagation
 from user_dgl.losses import LossSums, Scope
 from user_dgl.model import State
-from user_dgl.ops import weighted_degree
-from user_dgl.partition import (
-    Moments,
-    Part,
-    PartPropagation,
-    grouped,
-    metis_assignment,
-    parts_of,
-)
-from user_dgl.propagation import Propagation
 from user_dgl.trainer import Evaluation, Trainer
 
 # Adam's, as torch has them.

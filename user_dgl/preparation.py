@@ -18,8 +18,8 @@ from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candi
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import resolve_engine
 from user_dgl.num_clusters import num_clusters_curve
-from user_dgl.ops import resolve_engine
 from user_dgl.priors import Prior, prior_of
 from user_dgl.smoothing import SmoothedView, smoothed_view
 

@@ -23,8 +23,9 @@ from user_dgl.config.schema import to_plain
 from user_dgl.config.strict_yaml import parse_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.link_score import LinkScore
-from user_dgl.links import LabelledPairs, LinkSplit
+from user_dgl.links import LinkSplit
 from user_dgl.runtime.files import write_atomically
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.

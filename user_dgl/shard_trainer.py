@@ -22,10 +22,11 @@ from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
+from user_dgl.graph.csr_engine import column_dot
+from user_dgl.graph.ops import edge_dot, neighbor_sum, resolve_engine, weighted_degree
 from user_dgl.losses import Scope, USERLoss
 from user_dgl.memory import plan_memory
 from user_dgl.model import USER, State
-from user_dgl.ops import column_dot, edge_dot, neighbor_sum, resolve_engine, weighted_degree
 from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
 from user_dgl.smoothing import SmoothedView
@@ -102,7 +103,7 @@ class ShardFit:
 
 
 class ShardPropagation:
-    """Stands for a `user_dgl.propagation.Propagation` where each rank has rows of its own.
+    """Stands for a `user_dgl.graph.propagation.Propagation` where each rank has rows of its own.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from user_dgl.graph import Graph
-from user_dgl.partition import Part, parts_of
+from user_dgl.graph.parts import Part, parts_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
 from user_dgl.config import SmoothConfig
-from user_dgl.critic import random_pairs, row_dots
+from user_dgl.critic import row_dots
 from user_dgl.features import right_singular_vectors, svd_with_axes, truncated_svd
 from user_dgl.graph import Graph
-from user_dgl.propagation import Propagation, smooth
+from user_dgl.graph.pairs import random_pairs
+from user_dgl.graph.propagation import Propagation, smooth
 
 SELF_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 # Taken where there are too few edges to hold some out.

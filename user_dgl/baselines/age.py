@@ -12,9 +12,9 @@ from user_dgl.clustering import kmeans
 from user_dgl.config import BaselineConfig
 from user_dgl.features import truncated_svd
 from user_dgl.floors import smoothed_columns
+from user_dgl.graph.ops import pair_dot
 from user_dgl.metrics import davies_bouldin
 from user_dgl.objectives import contrast
-from user_dgl.ops import pair_dot
 
 # As in the authors' code: share of the Laplacian that a step of the filter takes away, epochs
 # between choices of pairs, pairs in an update, share of the most alike pairs that are positive in

@@ -14,7 +14,7 @@ from user_dgl.clustering import kmeans
 from user_dgl.config import BaselineConfig
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.propagation import Propagation
+from user_dgl.graph.propagation import Propagation
 
 Terms = dict[str, torch.Tensor]
 

@@ -9,7 +9,7 @@ import torch
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 from user_dgl.errors import InputError
-from user_dgl.ops import both_directions
+from user_dgl.graph.dgl_engine import both_directions
 
 _WALK_LENGTH = 40
 # Pairs that are not near each other count five times, as if five were drawn for each one that is.

@@ -3,7 +3,8 @@
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 from user_dgl.encoders import ENCODERS
-from user_dgl.objectives import LinkTargets, link_cross_entropy, sample_pairs
+from user_dgl.graph.pairs import sample_pairs
+from user_dgl.objectives import LinkTargets, link_cross_entropy
 
 
 class GAE(Baseline):

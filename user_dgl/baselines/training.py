@@ -18,8 +18,8 @@ from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.features import feature_digest
 from user_dgl.fit import Fit, empty_clusters
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import resolve_engine
 from user_dgl.memory import check_memory
-from user_dgl.ops import resolve_engine
 from user_dgl.preparation import check_sizes, prepare, threads_for
 from user_dgl.runtime.device import device_name, resolve_device
 

@@ -8,8 +8,8 @@ from torch import nn
 
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.objectives import SampledPairs
-from user_dgl.propagation import Propagation
+from user_dgl.graph.pairs import SampledPairs
+from user_dgl.graph.propagation import Propagation
 
 
 class Pass(NamedTuple):

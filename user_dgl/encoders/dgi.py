@@ -8,8 +8,8 @@ from torch import nn
 from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.graph.propagation import Propagation
 from user_dgl.objectives import GraphSummary
-from user_dgl.propagation import Propagation
 
 
 class PReLU(nn.PReLU):

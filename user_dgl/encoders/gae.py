@@ -8,7 +8,7 @@ from torch import nn
 from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder
 from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.propagation import Propagation
+from user_dgl.graph.propagation import Propagation
 
 
 class GAE(Encoder):

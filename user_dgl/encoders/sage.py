@@ -9,8 +9,8 @@ from torch.nn.functional import normalize, softplus
 from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.ops import edge_dot, pair_dot
-from user_dgl.propagation import Propagation
+from user_dgl.graph.ops import edge_dot, pair_dot
+from user_dgl.graph.propagation import Propagation
 
 # Q: how much a pair drawn at random counts beside a neighbour.
 _NEGATIVES = 20

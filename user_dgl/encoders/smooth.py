@@ -5,7 +5,7 @@ from torch import nn
 
 from user_dgl.encoders.base import Encoder
 from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.propagation import Propagation, smooth
+from user_dgl.graph.propagation import Propagation, smooth
 
 
 class Smooth(Encoder):

@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy, one_hot
 from user_dgl.config import AttackConfig
 from user_dgl.feature_matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.ops import csr_product
-from user_dgl.propagation import Propagation
+from user_dgl.graph.csr_engine import csr_product
+from user_dgl.graph.propagation import Propagation
 
 # Epochs repeat much of each other: directions in time that hold less than this share of what the
 # strongest holds are below the rounding of float32.

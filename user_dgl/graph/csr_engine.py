@@ -1,16 +1,7 @@
-r"""Kernels on graphs whose pairs share one weight in both directions, with two engines.
+"""Engine ``csr``: the kernels of `user_dgl.graph.ops` and their gradients by sparse CSR products.
 
-With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{u,v\}}`:
-
-- `neighbor_sum`: :math:`A x + \mathrm{diag}(c) x`, (N, d);
-- `weighted_degree`: :math:`A 1`, (N,);
-- `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,), and `pair_dot` for any pairs;
-- `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,).
-
-Engine ``dgl`` is written with DGL message passing and its autograd: the reference. Engine ``csr``
-computes the same values and gradients with torch's sparse CSR kernels, several times faster on a
-CPU. What makes it cheap: A is symmetric, so the gradient in x needs no transpose, and the gradient
-in w is a product sampled on the upper triangle, whose CSR order is the order of the pairs.
+The matrix is symmetric, so the gradient in x needs no transpose, and the gradient in w is a product
+sampled on the upper triangle, whose CSR order is the order of the pairs.
 """
 
 import warnings
@@ -19,10 +10,7 @@ from functools import cache
 
 import torch
 
-from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-
-ENGINES = ("dgl", "csr")
 
 # Rows of (N, d) tensors that a CPU handles at a time where the whole would be one block more.
 _BLOCK = 2**14
@@ -32,122 +20,6 @@ def _blocks(x: torch.Tensor) -> list[slice]:
     """Slices of the rows of x; one for all on a GPU, whose calls cost more than its memory."""
     size = _BLOCK if x.device.type == "cpu" else max(len(x), 1)
     return [slice(start, start + size) for start in range(0, len(x), size)]
-
-
-def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
-    """``auto`` as the engine that serves; checks that a named one can run on the device.
-
-    Raises
-    ------
-    InputError
-        Unknown engine, or one that cannot run here.
-    """
-    device = torch.device(device)
-    csr_works = device.type != "cpu" or _csr_works()
-    if engine == "auto":
-        engine = "csr" if csr_works else "dgl"
-    if engine not in ENGINES:
-        raise InputError(f"engine: expected one of auto, {', '.join(ENGINES)}, got {engine!r}")
-    if engine == "dgl":
-        _dgl_ops()  # says so now if DGL is missing
-    elif not csr_works:
-        raise InputError(
-            "engine csr: this build of torch has no sparse CSR products on the CPU; use engine=dgl"
-        )
-    return engine
-
-
-def neighbor_sum(
-    graph: Graph,
-    weight: torch.Tensor,
-    x: torch.Tensor,
-    engine: str,
-    diagonal: torch.Tensor | None = None,
-    num_rows: int | None = None,
-) -> torch.Tensor:
-    r"""Weighted sum over neighbours, :math:`y_u = c_u x_u + \sum_{v \sim u} w_{\{u,v\}} x_v`.
-
-    Parameters
-    ----------
-    graph : Graph
-    weight : Tensor (E,)
-    x : Tensor (N, d), of the dtype of ``weight``
-    engine : str
-        ``dgl`` or ``csr``.
-    diagonal : Tensor (N,), optional
-        Weights c of self-loops; none: 0.
-    num_rows : int, optional
-        Only the sums of the first so many nodes; default: all.
-
-    Returns
-    -------
-    Tensor (N, d) or (num_rows, d)
-
-    >>> graph, _ = Graph.from_edges(3, [0, 1], [1, 2])
-    >>> neighbor_sum(graph, torch.tensor([1.0, 2.0]), torch.eye(3), "csr").tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
-    """
-    if engine == "csr":
-        return _NeighborSum.apply(weight, x, diagonal, graph, num_rows)
-    both = torch.cat([weight, weight]).unsqueeze(1)
-    total = _dgl_ops().u_mul_e_sum(_dgl_graphs(graph)[0], x, both)
-    total = total if diagonal is None else total + diagonal[:, None] * x
-    return total[:num_rows]
-
-
-def weighted_degree(graph: Graph, weight: torch.Tensor, engine: str) -> torch.Tensor:
-    r"""Sum of the weights at each node, :math:`d_u = \sum_{v \sim u} w_{\{u,v\}}`, (N,)."""
-    if engine == "csr":
-        return _WeightedDegree.apply(weight, graph)
-    both = torch.cat([weight, weight]).unsqueeze(1)
-    return _dgl_ops().copy_e_sum(_dgl_graphs(graph)[0], both).squeeze(1)
-
-
-def edge_dot(graph: Graph, x: torch.Tensor, engine: str) -> torch.Tensor:
-    r"""Dot product of the ends of each pair, :math:`s_e = \langle x_u, x_v \rangle`, (E,)."""
-    if engine == "csr":
-        return _EdgeDot.apply(x, graph)
-    return _dgl_ops().u_dot_v(_dgl_graphs(graph)[1], x, x).squeeze(1)
-
-
-def pair_dot(
-    x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, engine: str
-) -> torch.Tensor:
-    r"""Dot product :math:`\langle x_u, x_v \rangle` of pairs in any order, which may repeat.
-
-    Parameters
-    ----------
-    x : Tensor (N, d)
-    first, second : int64 Tensor (P,)
-        u and v of each pair, 0 to N - 1, which is not checked.
-    engine : str
-
-    Returns
-    -------
-    Tensor (P,)
-
-    >>> x = torch.tensor([[1.0, 0.0], [2.0, 1.0]])
-    >>> pair_dot(x, torch.tensor([1, 0, 1]), torch.tensor([1, 1, 1]), "csr").tolist()
-    [5.0, 2.0, 5.0]
-    """
-    # cuSPARSE is not known to take pairs that repeat, and torch cuts a matrix of more entries than
-    # it has places.
-    if engine == "csr" and not x.is_cuda and len(first) <= len(x) ** 2:
-        return _PairDot.apply(x.contiguous(), first, second)
-    return (x[first] * x[second]).sum(1)
-
-
-def internal_weight(
-    graph: Graph, weight: torch.Tensor, assignment: torch.Tensor, engine: str
-) -> torch.Tensor:
-    r"""Weight inside each cluster, both directions: :math:`e_k = (Y^T A Y)_{kk}`, (K,)."""
-    if engine == "csr":
-        return _InternalWeight.apply(weight, assignment, graph)
-    return (assignment * neighbor_sum(graph, weight, assignment, engine)).sum(0)
-
-
-# ---------------------------------------------------------------------------------------------
-# Engine csr
 
 
 def csr_tensor(indptr, indices, values, shape) -> torch.Tensor:
@@ -169,12 +41,12 @@ def csr_product(matrix: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 @cache
-def _csr_works() -> bool:
+def csr_works() -> bool:
     """Whether torch can multiply and sample in CSR on the CPU (builds without MKL may not)."""
     try:
         graph, _ = Graph.from_edges(2, [0], [1])
         weight = torch.ones(1, requires_grad=True)
-        _NeighborSum.apply(weight, torch.ones(2, 1), None, graph, None).sum().backward()
+        NeighborSum.apply(weight, torch.ones(2, 1), None, graph, None).sum().backward()
         return weight.grad.item() == 2.0
     except (RuntimeError, NotImplementedError):
         return False
@@ -252,7 +124,7 @@ def _sampled_dot(graph, x, y):
     return torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0, out=pattern).values()
 
 
-class _NeighborSum(torch.autograd.Function):
+class NeighborSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, x, diagonal, graph, num_rows):
         ctx.graph = graph
@@ -277,7 +149,7 @@ class _NeighborSum(torch.autograd.Function):
         return grad_weight, grad_x, grad_diagonal, None, None
 
 
-class _WeightedDegree(torch.autograd.Function):
+class WeightedDegree(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, graph):
         ctx.graph = graph
@@ -290,7 +162,7 @@ class _WeightedDegree(torch.autograd.Function):
         return grad.index_select(0, graph.src).add_(grad.index_select(0, graph.dst)), None
 
 
-class _EdgeDot(torch.autograd.Function):
+class EdgeDot(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, graph):
         ctx.graph = graph
@@ -304,7 +176,7 @@ class _EdgeDot(torch.autograd.Function):
         return _symmetric_product(ctx.graph, grad.contiguous(), x, once=True), None
 
 
-class _PairDot(torch.autograd.Function):
+class PairDot(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, first, second):
         n, order = len(x), torch.argsort(first)
@@ -334,7 +206,7 @@ def _row_starts(sorted_rows, num_rows):
     return torch.searchsorted(sorted_rows, every)
 
 
-class _InternalWeight(torch.autograd.Function):
+class InternalWeight(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, assignment, graph):
         neighbors = _symmetric_product(graph, weight, assignment)
@@ -353,33 +225,3 @@ class _InternalWeight(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_assignment = neighbors * (2 * grad)
         return grad_weight, grad_assignment, None
-
-
-# ---------------------------------------------------------------------------------------------
-# Engine dgl
-
-_DGL_GRAPHS: "weakref.WeakKeyDictionary[Graph, tuple]" = weakref.WeakKeyDictionary()
-
-
-def _dgl_ops():
-    from user_dgl._dgl import dgl
-
-    return dgl.ops
-
-
-def both_directions(graph: Graph):
-    """DGLGraph of both directions, on the CPU and kept with the graph."""
-    return _dgl_graphs(graph)[0]
-
-
-def _dgl_graphs(graph: Graph):
-    """DGLGraphs of both directions (all u -> v, then all v -> u) and of the pairs alone."""
-    from user_dgl._dgl import dgl
-
-    if graph not in _DGL_GRAPHS:
-        both = (torch.cat([graph.src, graph.dst]), torch.cat([graph.dst, graph.src]))
-        _DGL_GRAPHS[graph] = (
-            dgl.graph(both, num_nodes=graph.num_nodes),
-            dgl.graph((graph.src, graph.dst), num_nodes=graph.num_nodes),
-        )
-    return _DGL_GRAPHS[graph]

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from user_dgl.graph import Graph
-from user_dgl.ops import csr_tensor, edge_dot, neighbor_sum, weighted_degree
+from user_dgl.graph.csr_engine import csr_tensor
+from user_dgl.graph.ops import edge_dot, neighbor_sum, weighted_degree
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Propagation:
         parts = (matrix.indptr, matrix.indices, matrix.data)
         return csr_tensor(*map(torch.from_numpy, parts), matrix.shape)
 
-    # What encoders ask for beside the product; `user_dgl.partition` answers for a part of a graph.
+    # What encoders ask for beside the product; `user_dgl.graph.part_propagation` answers for a part.
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
         """BatchNorm of what a layer gives, by the statistics of all nodes."""
