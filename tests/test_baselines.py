@@ -22,7 +22,7 @@ from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model, load_data
 from user_dgl.errors import InputError, NonFiniteLossError
-from user_dgl.features import prepare_features
+from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.metrics import clustering_metrics

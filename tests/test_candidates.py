@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from graphs import cliques, empty_graph, random_graph
 from sklearn.preprocessing import normalize
 
-from user_dgl import nearest as nearest_module
 from user_dgl.candidates import (
     draw_candidates,
     feature_knn,
@@ -20,7 +19,8 @@ from user_dgl.candidates import (
 from user_dgl.config import CandidatesConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
-from user_dgl.nearest import approximate_nearest, nearest
+from user_dgl.features import nearest as nearest_module
+from user_dgl.features.nearest import approximate_nearest, nearest
 
 
 def _rng(seed=0):
@@ -85,15 +85,15 @@ def test_rows_that_are_all_alike_cost_no_more_than_others():
 
 def test_many_nodes_go_to_the_index(monkeypatch):
     asked = []
-    monkeypatch.setattr("user_dgl.nearest.MAX_EXACT", 10)
-    monkeypatch.setattr("user_dgl.nearest.approximate_nearest", lambda *a: asked.append(a))
+    monkeypatch.setattr("user_dgl.features.nearest.MAX_EXACT", 10)
+    monkeypatch.setattr("user_dgl.features.nearest.approximate_nearest", lambda *a: asked.append(a))
     nearest(sp.csr_matrix(np.ones((11, 2))), 2)
     assert len(asked) == 1
 
 
 def test_without_faiss_many_nodes_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr("user_dgl.nearest.MAX_EXACT", 10)
+    monkeypatch.setattr("user_dgl.features.nearest.MAX_EXACT", 10)
     with pytest.raises(InputError, match="more than 10 nodes needs faiss: pip install"):
         feature_knn(sp.csr_matrix(np.ones((11, 2))), 2)
 

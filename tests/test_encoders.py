@@ -10,7 +10,7 @@ from user_dgl.config import ModelConfig
 from user_dgl.dropout import draw_by
 from user_dgl.encoders import GAE, GCN
 from user_dgl.encoders.gcn import InputBatchNormLinear
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import USER

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 
 
 def _feat(density, seed=0):

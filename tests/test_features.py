@@ -4,12 +4,8 @@ import scipy.sparse as sp
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
-from user_dgl.features import (
-    FeaturePreparation,
-    prepare_features,
-    svd_with_axes,
-    truncated_svd,
-)
+from user_dgl.features.preparation import FeaturePreparation, prepare_features
+from user_dgl.features.svd import svd_with_axes, truncated_svd
 
 
 @pytest.fixture

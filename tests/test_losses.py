@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid
 from user_dgl.candidates import merge_candidates
 from user_dgl.config import LossConfig
 from user_dgl.entropy import npsi, partition_sums
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.losses import (
     USERLoss,
     davies_bouldin,

@@ -19,7 +19,7 @@ from user_dgl.cli import main
 from user_dgl.config import AttackConfig, NoiseConfig, SyntheticConfig, load_config
 from user_dgl.data import UNLABELLED, block_model, load_data
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.floors import smooth_kmeans
 from user_dgl.graph import Graph
 from user_dgl.links import split_links

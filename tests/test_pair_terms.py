@@ -64,7 +64,7 @@ KNOWN = [0, 1, 2, 4, 5, 6]
 
 @pytest.mark.parametrize("graph", [random_graph(), empty_graph(NUM_NODES)], ids=["random", "empty"])
 def test_terms_equal_their_formulas(graph, monkeypatch):
-    monkeypatch.setattr("user_dgl.critic._BLOCK_VALUES", 50)
+    monkeypatch.setattr("user_dgl.features.cosine._BLOCK_VALUES", 50)
     feat, weight = features(), weights(graph)
     config = CriticConfig(num_components=9, hops=2, self_share=0.3)
     found = PairTerms(graph, weight, feat, config, 0, "csr")(PAIRS, np.full(PAIRS.shape[1], -1))

@@ -20,7 +20,7 @@ def _prior(graph, feat, **settings):
 
 
 def test_feature_cosine_prior_equals_its_formula(monkeypatch):
-    monkeypatch.setattr("user_dgl.critic._BLOCK_VALUES", 7)
+    monkeypatch.setattr("user_dgl.features.cosine._BLOCK_VALUES", 7)
     graph = random_graph()
     feat = sp.random(20, 6, density=0.5, random_state=0).toarray().astype(np.float32)
     norm = np.linalg.norm(feat, axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
-from user_dgl.features import right_singular_vectors, truncated_svd
+from user_dgl.features.svd import right_singular_vectors, truncated_svd
 from user_dgl.fit import chosen_labels
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import load_config
-from user_dgl.critic import row_dots
 from user_dgl.data import load_data
-from user_dgl.features import prepare_features
-from user_dgl.nearest import approximate_nearest
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.nearest import approximate_nearest
+from user_dgl.features.preparation import prepare_features
 from user_dgl.runtime.machine import peak_memory_mb
 
 NEIGHBORS, QUERIES, BLOCK = 5, 2000, 50

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.config import CandidatesConfig
+from user_dgl.features.nearest import nearest
 from user_dgl.graph import Graph, pair_keys
-from user_dgl.nearest import nearest
 
 Pairs = tuple[np.ndarray, np.ndarray]
 

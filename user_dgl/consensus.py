@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
-from user_dgl.features import truncated_svd
+from user_dgl.features.svd import truncated_svd
 
 
 @dataclass(frozen=True, eq=False)

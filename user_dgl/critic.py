@@ -24,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from user_dgl.config import CriticConfig
-from user_dgl.features import truncated_svd
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
@@ -38,8 +39,6 @@ POWERS = (1.0, 0.5, 0.25)
 # Random pairs that edges are compared with.
 NULL_PAIRS_PER_EDGE = 2
 LEAST_NULL_PAIRS = 1000
-# Values of rows gathered at a time.
-_BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,22 +151,6 @@ def _views(
     fine = normalize(fine, copy=False)
     coarse = normalize(truncated_svd(fine, COARSE_COMPONENTS, seed), copy=False)
     return fine, coarse
-
-
-def row_dots(rows, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Dot products of rows u and v of a scipy CSR or an ndarray (N, d), float64 (P,)."""
-    dots = np.empty(len(u))
-    # In blocks: the rows of all pairs at once would hold every node's features degree times.
-    values = rows.nnz if sp.issparse(rows) else rows.size
-    size = max(1, _BLOCK_VALUES * rows.shape[0] // max(1, values))
-    for start in range(0, len(u), size):
-        block = slice(start, start + size)
-        left, right = rows[u[block]], rows[v[block]]
-        if sp.issparse(rows):
-            dots[block] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
-        else:
-            dots[block] = np.einsum("ij,ij->i", left, right)
-    return dots
 
 
 def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:

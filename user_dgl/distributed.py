@@ -18,8 +18,7 @@ from user_dgl.checkpoint import load_checkpoint
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
 from user_dgl.errors import InputError, NonFiniteLossError
-from user_dgl.feature_matrix import ColumnStatistics
-from user_dgl.features import feature_digest
+from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.ops import resolve_engine

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from user_dgl.config import Config, default_config, load_config
-from user_dgl.critic import row_dots
 from user_dgl.data import AttributedGraph
 from user_dgl.data.matrices import as_features, graph_from_entries, graph_from_matrix
 from user_dgl.errors import InputError
 from user_dgl.extension import Extension
-from user_dgl.features import FeaturePreparation
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.pipeline import trainer_of, with_features
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from user_dgl.consensus import joined_points
 from user_dgl.encoders import Smooth
-from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
+from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.fit import Fit
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
 from user_dgl.graph.propagation import Propagation

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
-from user_dgl.critic import row_dots
-from user_dgl.features import truncated_svd
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.metrics import clustering_metrics, link_metrics

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.config import Config
-from user_dgl.critic import row_dots
 from user_dgl.data.edge_list import read_pairs
 from user_dgl.errors import InputError
+from user_dgl.features.cosine import row_dots
 from user_dgl.fit import Fit
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine

@@ -25,9 +25,9 @@ from user_dgl.critic import (
     noise_share,
 )
 from user_dgl.errors import InputError
+from user_dgl.features.nearest import nearest
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.pairs import random_pairs
-from user_dgl.nearest import nearest
 from user_dgl.pair_terms import PairTerms
 from user_dgl.runtime.machine import available_memory_mb
 
@@ -197,7 +197,7 @@ def new_links(
     """The likeliest edges that a graph lacks, some for each node.
 
     A node's are sought not among all but among the 100 nodes nearest to it (ten times ``count`` if
-    that is more), which `user_dgl.nearest` finds approximately where there are many nodes.
+    that is more), which `user_dgl.features.nearest` finds approximately where there are many nodes.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import torch
 
 from user_dgl.config import LossConfig
 from user_dgl.entropy import PartitionSums, npsi, partition_sums
-from user_dgl.feature_matrix import FeatureMatrix, PointMatrix
+from user_dgl.features.matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import pair_dot, weighted_degree
 from user_dgl.graph.pairs import SampledPairs, sample_pairs

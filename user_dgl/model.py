@@ -10,7 +10,7 @@ from torch import nn
 from user_dgl.config import ModelConfig
 from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.graph.propagation import Propagation

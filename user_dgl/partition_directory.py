@@ -16,7 +16,7 @@ from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import ColumnStatistics
+from user_dgl.features.matrix import ColumnStatistics
 from user_dgl.graph.parts import Part
 from user_dgl.runtime.files import write_atomically
 from user_dgl.shard_trainer import Holding

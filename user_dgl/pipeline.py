@@ -16,7 +16,7 @@ from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data, read_labels
 from user_dgl.errors import InputError
-from user_dgl.features import prepare_features
+from user_dgl.features.preparation import prepare_features
 from user_dgl.fit import Fit
 from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph

@@ -8,7 +8,8 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import StructureConfig
-from user_dgl.critic import Criticism, criticise, row_dots
+from user_dgl.critic import Criticism, criticise
+from user_dgl.features.cosine import row_dots
 from user_dgl.graph import Graph
 from user_dgl.link_score import link_criticism
 

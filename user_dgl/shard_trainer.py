@@ -21,7 +21,7 @@ from user_dgl.config import Config
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import ColumnStatistics, FeatureMatrix
+from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import column_dot
 from user_dgl.graph.ops import edge_dot, neighbor_sum, resolve_engine, weighted_degree
 from user_dgl.losses import Scope, USERLoss

@@ -18,8 +18,8 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.clustering import kmeans
 from user_dgl.config import SmoothConfig
-from user_dgl.critic import row_dots
-from user_dgl.features import right_singular_vectors, svd_with_axes, truncated_svd
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.svd import right_singular_vectors, svd_with_axes, truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth

@@ -18,8 +18,7 @@ from user_dgl.data.base import one_line
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.features import feature_digest
+from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine

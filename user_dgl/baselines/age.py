@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 from user_dgl.baselines.base import Baseline, Problem
 from user_dgl.clustering import kmeans
 from user_dgl.config import BaselineConfig
-from user_dgl.features import truncated_svd
+from user_dgl.features.svd import truncated_svd
 from user_dgl.floors import smoothed_columns
 from user_dgl.graph.ops import pair_dot
 from user_dgl.metrics import davies_bouldin

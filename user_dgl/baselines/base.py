@@ -12,7 +12,7 @@ from torch import nn
 
 from user_dgl.clustering import kmeans
 from user_dgl.config import BaselineConfig
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation
 

@@ -14,8 +14,7 @@ from user_dgl.baselines.base import Problem
 from user_dgl.config import Config
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import FeatureMatrix
-from user_dgl.features import feature_digest
+from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.fit import Fit, empty_clusters
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import nn
 
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import SampledPairs
 from user_dgl.graph.propagation import Propagation

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from user_dgl.encoders.base import Encoder
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation, smooth
 
 

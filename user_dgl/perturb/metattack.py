@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.config import AttackConfig
 from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.perturb.base import Perturbed, compare, count_flips
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes

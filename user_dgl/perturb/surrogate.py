@@ -17,7 +17,7 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from user_dgl.config import AttackConfig
-from user_dgl.feature_matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.csr_engine import csr_product
 from user_dgl.graph.propagation import Propagation

@@ -6,9 +6,9 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from user_dgl.critic import row_dots
 from user_dgl.errors import InputError
-from user_dgl.features import truncated_svd
+from user_dgl.features.cosine import row_dots
+from user_dgl.features.svd import truncated_svd
 
 # Exact search compares all pairs of nodes, block by block.
 MAX_EXACT = 50_000

@@ -1,5 +1,6 @@
 """Node features as a constant of autograd: products with X and its transpose, sparse or dense."""
 
+import hashlib
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,3 +178,11 @@ class _ConstantProduct(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
         return csr_product(ctx.transposed, grad.contiguous()), None, None
+
+
+def feature_digest(feat: sp.csr_matrix) -> str:
+    """Hash of a sparse matrix, to know it again."""
+    parts = hashlib.sha256(str(feat.shape).encode())
+    for part in (feat.indptr.astype(np.int64), feat.indices.astype(np.int64), feat.data):
+        parts.update(np.ascontiguousarray(part).data)
+    return parts.hexdigest()

@@ -1,0 +1,1 @@
+"""Node features: preparation, singular vectors, products with sparse rows, nearest rows."""
