@@ -6,14 +6,14 @@ import pytest
 import torch
 from graphs import GRAPHS, cliques, dense, empty_graph, random_graph
 
-from user_dgl.entropy import (
+from user_dgl.graph.ops import ENGINES, weighted_degree
+from user_dgl.losses.entropy import (
     PartitionSums,
     npsi,
     one_dimensional_entropy,
     partition_sums,
     two_dimensional_entropy,
 )
-from user_dgl.graph.ops import ENGINES, weighted_degree
 
 
 def _one_hot(clusters, num_clusters=None):

@@ -12,16 +12,12 @@ from torch.nn.functional import logsigmoid
 
 from user_dgl.candidates import merge_candidates
 from user_dgl.config import LossConfig
-from user_dgl.entropy import npsi, partition_sums
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.losses import (
-    USERLoss,
-    davies_bouldin,
-    davies_bouldin_sums,
-    observed_edge_penalty,
-    reconstruction_loss,
-)
-from user_dgl.model import State
+from user_dgl.losses.davies_bouldin import davies_bouldin, davies_bouldin_sums
+from user_dgl.losses.entropy import npsi, partition_sums
+from user_dgl.losses.observed_edges import observed_edge_penalty
+from user_dgl.losses.reconstruction import reconstruction_loss
+from user_dgl.model import State, USERLoss
 
 FORMS = ("textbook", "soft_features")
 

@@ -150,7 +150,7 @@ def test_resolve_engine():
 
 
 def test_auto_falls_back_to_dgl_without_sparse_products(monkeypatch):
-    monkeypatch.setattr("user_dgl.graph.csr_engine.csr_works", lambda: False)
+    monkeypatch.setattr("user_dgl.graph.ops.csr_works", lambda: False)
     assert resolve_engine("auto") == "dgl"
     with pytest.raises(InputError, match="use engine=dgl"):
         resolve_engine("csr")

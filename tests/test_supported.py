@@ -14,8 +14,8 @@ from user_dgl.encoders.dgi import PReLU
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
+from user_dgl.losses.discriminators import Discriminator, GraphSummary
 from user_dgl.metrics import clustering_metrics
-from user_dgl.objectives import Discriminator, GraphSummary
 from user_dgl.trainer import Trainer
 
 TERMS = {

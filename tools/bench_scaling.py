@@ -109,8 +109,8 @@ def kernel_seconds(num_edges: int, engines: list[str], device: str) -> dict:
     """Median seconds of the step by each engine on a random graph."""
     import torch
 
-    from user_dgl.entropy import npsi
     from user_dgl.graph import Graph
+    from user_dgl.losses.entropy import npsi
 
     num_nodes = num_edges // EDGES_PER_NODE
     rng = np.random.default_rng(0)
@@ -171,8 +171,8 @@ def _now(device: str) -> float:
 
 def _by_engine(engine: str) -> Callable:
     def forward(graph, weight, x, assignment):
-        from user_dgl.entropy import partition_sums
         from user_dgl.graph.ops import neighbor_sum
+        from user_dgl.losses.entropy import partition_sums
 
         sums = partition_sums(graph, weight, assignment, engine)
         return neighbor_sum(graph, weight, x, engine), sums
@@ -183,7 +183,7 @@ def _by_engine(engine: str) -> Callable:
 def _by_index_add(graph, weight, x, assignment):
     import torch
 
-    from user_dgl.entropy import PartitionSums
+    from user_dgl.losses.entropy import PartitionSums
 
     source = torch.cat([graph.src, graph.dst]).long()
     target = torch.cat([graph.dst, graph.src]).long()

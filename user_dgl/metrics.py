@@ -13,9 +13,9 @@ from torchmetrics.functional.classification import binary_auroc, binary_average_
 from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
 
 from user_dgl.data import UNLABELLED
-from user_dgl.entropy import PartitionSums, npsi
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.losses.entropy import PartitionSums, npsi
 
 
 def clustering_metrics(labels, clusters) -> dict[str, float | None]:

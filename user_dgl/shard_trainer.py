@@ -24,9 +24,8 @@ from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import column_dot
 from user_dgl.graph.ops import edge_dot, neighbor_sum, resolve_engine, weighted_degree
-from user_dgl.losses import Scope, USERLoss
 from user_dgl.memory import plan_memory
-from user_dgl.model import USER, State
+from user_dgl.model import USER, Scope, State, USERLoss
 from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
 from user_dgl.smoothing import SmoothedView

@@ -22,9 +22,8 @@ from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.losses import USERLoss
 from user_dgl.memory import check_memory
-from user_dgl.model import USER
+from user_dgl.model import USER, USERLoss
 from user_dgl.preparation import check_sizes, first_weight, initial_pairs, prepare, threads_for
 from user_dgl.runtime.device import device_name, resolve_device
 from user_dgl.structure import LearnedAdjacency

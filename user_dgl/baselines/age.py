@@ -13,8 +13,8 @@ from user_dgl.config import BaselineConfig
 from user_dgl.features.svd import truncated_svd
 from user_dgl.floors import smoothed_columns
 from user_dgl.graph.ops import pair_dot
+from user_dgl.losses.discriminators import contrast
 from user_dgl.metrics import davies_bouldin
-from user_dgl.objectives import contrast
 
 # As in the authors' code: share of the Laplacian that a step of the filter takes away, epochs
 # between choices of pairs, pairs in an update, share of the most alike pairs that are positive in

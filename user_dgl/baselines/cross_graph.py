@@ -8,7 +8,7 @@ from torch import nn
 from user_dgl.baselines.arga import ARGA
 from user_dgl.baselines.base import Baseline
 from user_dgl.baselines.gae import GAE
-from user_dgl.objectives import LinkTargets, link_scores
+from user_dgl.losses.reconstruction import LinkTargets, link_scores
 
 # How far a target moves to the reconstruction in an epoch, as in the authors' code.
 _CONCESSION = 0.02

@@ -4,7 +4,7 @@ from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 from user_dgl.encoders import ENCODERS
 from user_dgl.graph.pairs import sample_pairs
-from user_dgl.objectives import LinkTargets, link_cross_entropy
+from user_dgl.losses.reconstruction import LinkTargets, link_cross_entropy
 
 
 class GAE(Baseline):

@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import normalize, softmax
 
 from user_dgl.baselines.dgi import DGI
-from user_dgl.objectives import contrast
+from user_dgl.losses.discriminators import contrast
 
 # As in the authors' code: share of the graph's summary in the loss, sharpness of memberships, steps
 # of the soft k-means before the one that gradients flow through.

@@ -4,7 +4,8 @@ import torch
 
 from user_dgl.encoders.base import Pass
 from user_dgl.encoders.gae import GAE
-from user_dgl.objectives import Discriminator, link_cross_entropy
+from user_dgl.losses.discriminators import Discriminator
+from user_dgl.losses.reconstruction import link_cross_entropy
 
 
 class ARGA(GAE):

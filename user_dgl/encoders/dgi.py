@@ -9,7 +9,7 @@ from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
-from user_dgl.objectives import GraphSummary
+from user_dgl.losses.discriminators import GraphSummary
 
 
 class PReLU(nn.PReLU):

@@ -5,7 +5,8 @@ from torch import nn
 
 from user_dgl.encoders.base import Pass
 from user_dgl.encoders.gae import GAE
-from user_dgl.objectives import gaussian_divergence, link_cross_entropy
+from user_dgl.losses.discriminators import gaussian_divergence
+from user_dgl.losses.reconstruction import link_cross_entropy
 
 
 class VGAE(GAE):

@@ -1,7 +1,5 @@
 """USER: learned structure, supported encoders, assignment heads."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 
 import torch
@@ -11,70 +9,12 @@ from user_dgl.config import ModelConfig
 from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.graph.propagation import Propagation
+from user_dgl.model.heads import CentroidHead
+from user_dgl.model.state import State, columns_of_each
 from user_dgl.smoothing import SmoothedView
 from user_dgl.structure import LearnedAdjacency
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """One forward pass of R replicas, which share one A' (S = 1) or have one each (S = R).
-
-    Attributes
-    ----------
-    graph : Graph
-        Pairs of A'.
-    weights : tuple of S Tensors (P,)
-        A'.
-    observed : bool Tensor (P,)
-    learnable : bool
-    hidden : tuple of R Tensors (N, d)
-        H of each encoder.
-    propagations : tuple of S Propagations
-        S that the encoders read.
-    logits : Tensor (N, R, K)
-        Before dropout.
-    clusters : Tensor (N, R)
-        Their arg max.
-    assignment : Tensor (N, R, K)
-        Y, rows sum to 1.
-    supporting : callable or None
-        Terms of the loss of each encoder by itself, for the observed graph, pairs drawn a node and
-        a generator; None of a part of a graph.
-    """
-
-    graph: Graph
-    weights: tuple[torch.Tensor, ...]
-    observed: torch.Tensor
-    learnable: bool
-    hidden: tuple[torch.Tensor, ...]
-    propagations: tuple[Propagation, ...]
-    logits: torch.Tensor
-    clusters: torch.Tensor
-    assignment: torch.Tensor
-    supporting: Callable[[Graph, int, torch.Generator | None], list[dict]] | None = None
-
-
-class CentroidHead(nn.Module):
-    r"""Logits :math:`\cos(h_i, c_k) / \tau` for embeddings h with unit rows.
-
-    Parameters
-    ----------
-    centroids : Tensor (K, d)
-        Where C starts.
-    temperature : float
-        :math:`\tau`.
-    """
-
-    def __init__(self, centroids: torch.Tensor, temperature: float):
-        super().__init__()
-        self.centroids, self.temperature = nn.Parameter(centroids.clone()), temperature
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(N, d) -> (N, K)."""
-        return hidden @ nn.functional.normalize(self.centroids, dim=1).t() / self.temperature
 
 
 class USER(nn.Module):
@@ -249,19 +189,3 @@ class USER(nn.Module):
 def _side_by_side(blocks: list[torch.Tensor]) -> torch.Tensor:
     """Blocks of columns as one; a single one as it is, which torch would copy."""
     return torch.cat(blocks, 1) if len(blocks) > 1 else blocks[0]
-
-
-def columns_of_each(copies, columns: torch.Tensor) -> list[tuple]:
-    """Each A', or what stands for it, with the columns of the replicas that read it.
-
-    Parameters
-    ----------
-    copies : sequence of S
-        One for all replicas, or one for each.
-    columns : Tensor (N, R K)
-        Replica by replica.
-    """
-    if len(copies) == 1:
-        return [(copies[0], columns)]
-    blocks = columns.chunk(len(copies), 1)
-    return [(copy, block.contiguous()) for copy, block in zip(copies, blocks, strict=True)]

@@ -1,211 +1,20 @@
 """The terms that USER minimises, each a function of tensors, and their weighted sum by name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
 
 from user_dgl.config import LossConfig
-from user_dgl.entropy import PartitionSums, npsi, partition_sums
 from user_dgl.features.matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
-from user_dgl.graph.ops import pair_dot, weighted_degree
-from user_dgl.graph.pairs import SampledPairs, sample_pairs
-from user_dgl.model import State, columns_of_each
-from user_dgl.objectives import link_cross_entropy, link_scores
-
-# Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
-_LEAST_SQUARE = 1e-12
-# Below this the summed memberships of a cluster are those of nobody.
-_LEAST_COUNT = 1e-7
-
-
-@dataclass(frozen=True, eq=False)
-class DaviesBouldinSums:
-    r"""Sums over nodes that both Davies-Bouldin forms are functions of.
-
-    Features enter less their column means :math:`\mu`: distances do not change, and float32 keeps
-    its digits for what differs between nodes.
-
-    Attributes
-    ----------
-    count : Tensor (K,)
-        :math:`n_k = \sum_i Y_{ik}`.
-    first : Tensor (K, F)
-        :math:`\sum_i Y_{ik} (x_i - \mu)`.
-    second : Tensor (K,)
-        Textbook form: :math:`\sum_i Y_{ik} |x_i - \mu|^2`. ``soft_features``, which depends on
-        where 0 is: :math:`\sum_i Y_{ik}^2 |x_i|^2`.
-    cross : Tensor (K, F) or None
-        ``soft_features`` only: :math:`\sum_i Y_{ik}^2 x_i`.
-    mean : Tensor (F,) or None
-        ``soft_features`` only: :math:`\mu` of all nodes, the same in every part.
-    """
-
-    count: torch.Tensor
-    first: torch.Tensor
-    second: torch.Tensor
-    cross: torch.Tensor | None = None
-    mean: torch.Tensor | None = field(default=None, metadata={"common": True})
-
-    def split(self, num_clusters: int) -> "list[DaviesBouldinSums]":
-        """The sums of several assignments, whose columns were side by side, one by one."""
-        count, first, second = (
-            part.split(num_clusters) for part in (self.count, self.first, self.second)
-        )
-        cross = [None] * len(count) if self.cross is None else self.cross.split(num_clusters)
-        return [
-            DaviesBouldinSums(*parts, self.mean)
-            for parts in zip(count, first, second, cross, strict=True)
-        ]
-
-
-def davies_bouldin_sums(
-    features: FeatureMatrix, assignment: torch.Tensor, form: str
-) -> DaviesBouldinSums:
-    """Sums of features X (N, F) and an assignment Y (N, K); ``form`` as in `davies_bouldin`."""
-    count = assignment.sum(0)
-    if form == "textbook":
-        first = features.centred_t_matmul(assignment).t()  # (F, K) -> (K, F)
-        return DaviesBouldinSums(count, first, features.centred_squared_norm @ assignment)
-    square, mean = assignment.square(), features.column_mean
-    # One pass over X for both.
-    first, cross = features.centred_t_matmul(torch.cat([assignment, square], 1)).t().chunk(2)
-    cross = cross + torch.outer(square.sum(0), mean)
-    return DaviesBouldinSums(count, first, features.squared_norm @ square, cross, mean)
-
-
-def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
-    r"""Davies-Bouldin index of a soft assignment, with the root mean square spread (Eq. 4).
-
-    .. math::
-        \mathrm{DBI} = \frac1K \sum_k \max_{m \ne k} \frac{S_k + S_m}{|c_k - c_m|}, \qquad
-        c_k = \frac{\sum_i Y_{ik} x_i}{n_k}, \quad n_k = \sum_i Y_{ik}
-
-    Textbook form, the paper's for a hard Y, memberships as weights for a soft one:
-    :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |x_i - c_k|^2`. Form ``soft_features``, the authors'
-    code, multiplies the features by the membership first:
-    :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |c_k|^2 - 2 Y_{ik}^2 \langle c_k, x_i \rangle
-    + Y_{ik}^2 |x_i|^2`. Both are the same for a hard Y.
-
-    Not torchmetrics' score, which uses mean distances. An empty cluster is left out; with fewer
-    than two clusters the index is 0. Coinciding centroids give a large finite value.
-
-    Parameters
-    ----------
-    sums : DaviesBouldinSums
-
-    Returns
-    -------
-    Tensor ()
-    """
-    used = sums.count > _LEAST_COUNT
-    if int(used.sum()) < 2:
-        return sums.count.sum() * 0.0
-    count, second = sums.count[used], sums.second[used]
-    centroid = sums.first[used] / count[:, None]  # (K, F), less the mean of all nodes
-    if sums.cross is None:
-        square = second / count - centroid.square().sum(1)
-    else:
-        shifted = centroid + sums.mean
-        cross = (shifted * sums.cross[used]).sum(1)
-        square = shifted.square().sum(1) - 2 * cross / count + second / count
-    spread = square.clamp_min(_LEAST_SQUARE).sqrt()  # (K,)
-    # Not by |c|^2 + |c'|^2 - 2 <c, c'>: near a uniform Y the centroids nearly coincide, and in
-    # float32 nothing would be left of the difference.
-    distance = torch.cdist(
-        centroid, centroid, compute_mode="donot_use_mm_for_euclid_dist"
-    ).clamp_min(_LEAST_SQUARE**0.5)  # (K, K)
-    ratio = (spread[:, None] + spread) / distance
-    same = torch.eye(len(count), dtype=torch.bool, device=count.device)
-    return ratio.masked_fill(same, 0.0).amax(1).mean()
-
-
-def observed_edge_penalty(
-    weight: torch.Tensor, prior: torch.Tensor | float, form: str
-) -> torch.Tensor:
-    r"""Tie between the learned weights of the observed edges and their first weights :math:`w^0`.
-
-    ``frobenius``: :math:`\| A' \circ A - W^0 \|_F`, the authors' code, where :math:`W^0 = A`: not
-    squared, both directions counted. Its gradient has norm :math:`\sqrt 2` however small the
-    difference, against which the entropy's pull of order 1/E on a single edge does nothing, so the
-    weights hardly move. ``mean_square`` (not in the paper):
-    :math:`\frac1E \sum_e (w_e - w^0_e)^2`, which has the entropy's scale whatever the size of the
-    graph.
-
-    Parameters
-    ----------
-    weight : Tensor (E,)
-        Learned weights of the observed pairs.
-    prior : Tensor (E,) or float
-    form : str
-
-    Returns
-    -------
-    Tensor ()
-        With gradient 0 where every weight is as it was.
-    """
-    return _edge_penalty((weight - prior).square().sum(), len(weight), form)
-
-
-def _edge_penalty(squares: torch.Tensor, num_edges: int, form: str) -> torch.Tensor:
-    """`observed_edge_penalty` of the sum of squared differences."""
-    if form == "frobenius":
-        # Clamped, as the gradient of the root is infinite at 0: below the clamp it is 0.
-        return (2 * squares).clamp_min(torch.finfo(squares.dtype).tiny).sqrt() * (squares > 0)
-    return squares / max(num_edges, 1)
-
-
-def reconstruction_loss(
-    graph: Graph,
-    hidden: Sequence[torch.Tensor],
-    num_samples: int,
-    generator: torch.Generator | None,
-    engine: str,
-    form: str = "squared",
-) -> torch.Tensor:
-    r"""Unbiased estimate of how far :math:`\sigma(H H^T)` is from A.
-
-    ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
-    on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
-    Welling (2016), in which both count as much, see `user_dgl.objectives.link_cross_entropy`.
-
-    The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
-    from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;
-    in ``squared`` each is worth T / num_samples. Linear in edges, nodes and samples.
-
-    Parameters
-    ----------
-    graph : Graph
-        Observed graph.
-    hidden : sequence of R Tensors (N, d)
-        H of each replica; one draw of pairs serves all, so that their losses compare.
-    num_samples : int
-    generator : torch.Generator or None
-    engine : str
-    form : str
-
-    Returns
-    -------
-    Tensor (R,)
-    """
-    pairs = sample_pairs(graph, num_samples, generator)
-    loss = _squared_error if form == "squared" else link_cross_entropy
-    return torch.stack([loss(graph, h, pairs, engine) for h in hidden])
-
-
-def _squared_error(
-    graph: Graph, hidden: torch.Tensor, pairs: SampledPairs, engine: str
-) -> torch.Tensor:
-    num_nodes, (edges, loops) = graph.num_nodes, link_scores(graph, hidden, engine)
-    score = pair_dot(hidden, pairs.low, pairs.high, engine)
-    sampled = torch.sigmoid(score).square().masked_fill(pairs.is_edge, 0.0)
-    return (
-        torch.sigmoid(loops).square().sum()
-        + 2 * (torch.sigmoid(edges) - 1).square().sum()
-        + num_nodes * (num_nodes - 1) * sampled.sum() / max(len(score), 1)
-    )
+from user_dgl.graph.ops import weighted_degree
+from user_dgl.losses.davies_bouldin import DaviesBouldinSums, davies_bouldin, davies_bouldin_sums
+from user_dgl.losses.entropy import PartitionSums, npsi, partition_sums
+from user_dgl.losses.observed_edges import edge_penalty
+from user_dgl.losses.reconstruction import reconstruction_loss
+from user_dgl.model.state import State, columns_of_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +166,7 @@ class USERLoss:
     def __call__(
         self, state: State, generator: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
-        """Weighted terms of a `user_dgl.model.State`; their sum is the loss of each replica.
+        """Weighted terms of a `user_dgl.model.state.State`; their sum is the loss of each replica.
 
         Parameters
         ----------
@@ -457,7 +266,7 @@ class USERLoss:
         if sums.squares is not None:
             penalty = torch.stack(
                 [
-                    _edge_penalty(squares, self._num_edges, config.observed_edge_form)
+                    edge_penalty(squares, self._num_edges, config.observed_edge_form)
                     for squares in sums.squares
                 ]
             )

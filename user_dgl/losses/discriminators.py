@@ -1,80 +1,15 @@
 """What models without labels learn from: links, a prior, a discriminator, mutual information.
 
-Functions of a graph and of embeddings H (N, d), shared by `user_dgl.losses`, by the encoders that
+Functions of a graph and of embeddings H (N, d), shared by `user_dgl.model.loss`, by the encoders that
 USER supports and by the baselines. All are linear in edges, nodes and samples.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import softplus
-
-from user_dgl.graph import Graph
-from user_dgl.graph.ops import edge_dot, pair_dot
-from user_dgl.graph.pairs import SampledPairs
-
-
-class LinkTargets(NamedTuple):
-    """What a decoder should say of each edge (E,) and of each node with itself (N,), 0 to 1."""
-
-    edge: torch.Tensor
-    loop: torch.Tensor
-
-
-def link_scores(graph: Graph, hidden: torch.Tensor, engine: str) -> tuple[torch.Tensor, ...]:
-    """Inner products of the ends of each edge (E,) and of each node with itself (N,)."""
-    return edge_dot(graph, hidden, engine), hidden.square().sum(1)
-
-
-def link_cross_entropy(
-    graph: Graph,
-    hidden: torch.Tensor,
-    pairs: SampledPairs,
-    engine: str,
-    targets: LinkTargets | None = None,
-) -> torch.Tensor:
-    r"""Weighted cross-entropy of the inner product decoder (Kipf and Welling, 2016).
-
-    With :math:`s_{ij} = \langle h_i, h_j \rangle`, :math:`\zeta` = softplus and
-    :math:`T = A + I`, or the given targets there:
-
-    .. math::
-        \frac{1}{4 E} \sum_{ij} T_{ij}\, \zeta(-s_{ij})
-        + \frac{1}{2 (N^2 - 2 E)} \sum_{ij} (1 - T_{ij})\, \zeta(s_{ij})
-
-    which is the sum over all :math:`N^2` pairs with the authors' weight of edges and normalisation.
-    Edges and nodes are exact. The second sum beyond them is estimated from the pairs.
-
-    Parameters
-    ----------
-    graph : Graph
-    hidden : Tensor (N, d)
-    pairs : SampledPairs
-    engine : str
-    targets : LinkTargets, optional
-        Default: 1 everywhere.
-
-    Returns
-    -------
-    Tensor ()
-    """
-    num_nodes, num_edges = graph.num_nodes, graph.num_edges
-    edge, loop = link_scores(graph, hidden, engine)
-    no_edge = hidden.new_zeros(())
-    if targets is None:
-        is_edge = 2 * softplus(-edge).sum() + softplus(-loop).sum()
-    else:
-        is_edge = 2 * (targets.edge * softplus(-edge)).sum()
-        is_edge = is_edge + (targets.loop * softplus(-loop)).sum()
-        no_edge = 2 * ((1 - targets.edge) * softplus(edge)).sum()
-        no_edge = no_edge + ((1 - targets.loop) * softplus(loop)).sum()
-    score = pair_dot(hidden, pairs.low, pairs.high, engine)
-    sampled = softplus(score).masked_fill(pairs.is_edge, 0.0).sum() / max(len(score), 1)
-    no_edge = no_edge + num_nodes * (num_nodes - 1) * sampled
-    return is_edge / max(4 * num_edges, 1) + no_edge / max(2 * (num_nodes**2 - 2 * num_edges), 1)
 
 
 def gaussian_divergence(mean: torch.Tensor, log_std: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,122 @@
+"""How far the inner products of embeddings are from the adjacency (Eq. 8)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch.nn.functional import softplus
+
+from user_dgl.graph import Graph
+from user_dgl.graph.ops import edge_dot, pair_dot
+from user_dgl.graph.pairs import SampledPairs, sample_pairs
+
+
+class LinkTargets(NamedTuple):
+    """What a decoder should say of each edge (E,) and of each node with itself (N,), 0 to 1."""
+
+    edge: torch.Tensor
+    loop: torch.Tensor
+
+
+def link_scores(graph: Graph, hidden: torch.Tensor, engine: str) -> tuple[torch.Tensor, ...]:
+    """Inner products of the ends of each edge (E,) and of each node with itself (N,)."""
+    return edge_dot(graph, hidden, engine), hidden.square().sum(1)
+
+
+def link_cross_entropy(
+    graph: Graph,
+    hidden: torch.Tensor,
+    pairs: SampledPairs,
+    engine: str,
+    targets: LinkTargets | None = None,
+) -> torch.Tensor:
+    r"""Weighted cross-entropy of the inner product decoder (Kipf and Welling, 2016).
+
+    With :math:`s_{ij} = \langle h_i, h_j \rangle`, :math:`\zeta` = softplus and
+    :math:`T = A + I`, or the given targets there:
+
+    .. math::
+        \frac{1}{4 E} \sum_{ij} T_{ij}\, \zeta(-s_{ij})
+        + \frac{1}{2 (N^2 - 2 E)} \sum_{ij} (1 - T_{ij})\, \zeta(s_{ij})
+
+    which is the sum over all :math:`N^2` pairs with the authors' weight of edges and normalisation.
+    Edges and nodes are exact. The second sum beyond them is estimated from the pairs.
+
+    Parameters
+    ----------
+    graph : Graph
+    hidden : Tensor (N, d)
+    pairs : SampledPairs
+    engine : str
+    targets : LinkTargets, optional
+        Default: 1 everywhere.
+
+    Returns
+    -------
+    Tensor ()
+    """
+    num_nodes, num_edges = graph.num_nodes, graph.num_edges
+    edge, loop = link_scores(graph, hidden, engine)
+    no_edge = hidden.new_zeros(())
+    if targets is None:
+        is_edge = 2 * softplus(-edge).sum() + softplus(-loop).sum()
+    else:
+        is_edge = 2 * (targets.edge * softplus(-edge)).sum()
+        is_edge = is_edge + (targets.loop * softplus(-loop)).sum()
+        no_edge = 2 * ((1 - targets.edge) * softplus(edge)).sum()
+        no_edge = no_edge + ((1 - targets.loop) * softplus(loop)).sum()
+    score = pair_dot(hidden, pairs.low, pairs.high, engine)
+    sampled = softplus(score).masked_fill(pairs.is_edge, 0.0).sum() / max(len(score), 1)
+    no_edge = no_edge + num_nodes * (num_nodes - 1) * sampled
+    return is_edge / max(4 * num_edges, 1) + no_edge / max(2 * (num_nodes**2 - 2 * num_edges), 1)
+
+
+def reconstruction_loss(
+    graph: Graph,
+    hidden: Sequence[torch.Tensor],
+    num_samples: int,
+    generator: torch.Generator | None,
+    engine: str,
+    form: str = "squared",
+) -> torch.Tensor:
+    r"""Unbiased estimate of how far :math:`\sigma(H H^T)` is from A.
+
+    ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
+    on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
+    Welling (2016), in which both count as much, see `user_dgl.losses.reconstruction.link_cross_entropy`.
+
+    The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
+    from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;
+    in ``squared`` each is worth T / num_samples. Linear in edges, nodes and samples.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph.
+    hidden : sequence of R Tensors (N, d)
+        H of each replica; one draw of pairs serves all, so that their losses compare.
+    num_samples : int
+    generator : torch.Generator or None
+    engine : str
+    form : str
+
+    Returns
+    -------
+    Tensor (R,)
+    """
+    pairs = sample_pairs(graph, num_samples, generator)
+    loss = _squared_error if form == "squared" else link_cross_entropy
+    return torch.stack([loss(graph, h, pairs, engine) for h in hidden])
+
+
+def _squared_error(
+    graph: Graph, hidden: torch.Tensor, pairs: SampledPairs, engine: str
+) -> torch.Tensor:
+    num_nodes, (edges, loops) = graph.num_nodes, link_scores(graph, hidden, engine)
+    score = pair_dot(hidden, pairs.low, pairs.high, engine)
+    sampled = torch.sigmoid(score).square().masked_fill(pairs.is_edge, 0.0)
+    return (
+        torch.sigmoid(loops).square().sum()
+        + 2 * (torch.sigmoid(edges) - 1).square().sum()
+        + num_nodes * (num_nodes - 1) * sampled.sum() / max(len(score), 1)
+    )
