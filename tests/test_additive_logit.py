@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from user_dgl.additive_logit import AdditiveLogit
+from user_dgl.structure.additive_logit import AdditiveLogit
 
 
 def draw(log_odds, terms, seed=0):

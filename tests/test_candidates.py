@@ -8,7 +8,12 @@ import scipy.sparse as sp
 from graphs import cliques, empty_graph, random_graph
 from sklearn.preprocessing import normalize
 
-from user_dgl.candidates import (
+from user_dgl.config import CandidatesConfig, SyntheticConfig
+from user_dgl.data import block_model
+from user_dgl.errors import InputError
+from user_dgl.features import nearest as nearest_module
+from user_dgl.features.nearest import approximate_nearest, nearest
+from user_dgl.structure.candidates import (
     draw_candidates,
     feature_knn,
     k_hop,
@@ -16,11 +21,6 @@ from user_dgl.candidates import (
     same_cluster,
     uniform,
 )
-from user_dgl.config import CandidatesConfig, SyntheticConfig
-from user_dgl.data import block_model
-from user_dgl.errors import InputError
-from user_dgl.features import nearest as nearest_module
-from user_dgl.features.nearest import approximate_nearest, nearest
 
 
 def _rng(seed=0):

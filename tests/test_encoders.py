@@ -5,7 +5,6 @@ import scipy.sparse as sp
 import torch
 from graphs import GRAPHS, dense, random_graph
 
-from user_dgl.candidates import merge_candidates
 from user_dgl.config import ModelConfig
 from user_dgl.dropout import draw_by
 from user_dgl.encoders import GAE, GCN
@@ -14,7 +13,8 @@ from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import USER
-from user_dgl.structure import LearnedAdjacency
+from user_dgl.structure.candidates import merge_candidates
+from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 
 def _normalized(a):

@@ -14,18 +14,19 @@ from graphs import empty_graph, random_graph
 
 from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
-from user_dgl.critic import criticise
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import read_link_model
-from user_dgl.link_score import Examples, LinkScore, RunTerms, link_criticism, new_links
+from user_dgl.link_score import LinkScore, RunTerms, new_links
 from user_dgl.links import split_links
 from user_dgl.metrics import link_metrics, weight_auc
-from user_dgl.pair_terms import PairTerms
 from user_dgl.perturb import random_flip
-from user_dgl.priors import prior_of
 from user_dgl.run_directory import RunDirectory
+from user_dgl.structure.critic import criticise
+from user_dgl.structure.link_critic import Examples, link_criticism
+from user_dgl.structure.pair_terms import PairTerms
+from user_dgl.structure.priors import prior_of
 
 ROOT = Path(__file__).parent.parent
 

@@ -244,7 +244,8 @@ def test_training_depends_on_nothing_that_is_held_out(kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkeypatch):
-    from user_dgl import critic, link_score, smoothing
+    from user_dgl import link_score, smoothing
+    from user_dgl.structure import critic
 
     drawn, original = [], critic.random_pairs
 
@@ -271,7 +272,7 @@ def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkey
 def test_without_the_exclusion_candidates_would_hold_some(tmp_path, monkeypatch):
     """That the test above can fail: so many candidates meet held-out pairs."""
     from user_dgl import preparation, trainer
-    from user_dgl.candidates import merge_candidates
+    from user_dgl.structure.candidates import merge_candidates
 
     for module in (preparation, trainer):
         monkeypatch.setattr(module, "merge_candidates", lambda g, c, _: merge_candidates(g, c))

@@ -10,7 +10,6 @@ import torch
 from graphs import cliques, dense, empty_graph, random_graph
 from torch.nn.functional import logsigmoid
 
-from user_dgl.candidates import merge_candidates
 from user_dgl.config import LossConfig
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.losses.davies_bouldin import davies_bouldin, davies_bouldin_sums
@@ -18,6 +17,7 @@ from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.losses.observed_edges import observed_edge_penalty
 from user_dgl.losses.reconstruction import reconstruction_loss
 from user_dgl.model import State, USERLoss
+from user_dgl.structure.candidates import merge_candidates
 
 FORMS = ("textbook", "soft_features")
 

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 import torch
 from graphs import dense, empty_graph, random_graph
 
-from user_dgl import pair_terms
 from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph
-from user_dgl.pair_terms import PairTerms
+from user_dgl.structure import pair_terms
+from user_dgl.structure.pair_terms import PairTerms
 
 NUM_NODES = 20
 CONFIG = CriticConfig(folds=4, num_components=6, hops=2, self_share=0.3)

@@ -6,11 +6,12 @@ import scipy.sparse as sp
 from graphs import empty_graph, random_graph
 
 from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
-from user_dgl.critic import POWERS, criticise, edge_weight, noise_share
 from user_dgl.data import block_model
 from user_dgl.metrics import weight_auc
 from user_dgl.perturb import random_flip
-from user_dgl.priors import prior_of
+from user_dgl.structure.critic import POWERS, criticise
+from user_dgl.structure.false_discovery import edge_weight, noise_share
+from user_dgl.structure.priors import prior_of
 
 
 def _prior(graph, feat, **settings):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from graphs import random_graph
 
-from user_dgl.structure import LearnedAdjacency, inverse_softplus
+from user_dgl.structure.learned_adjacency import LearnedAdjacency, inverse_softplus
 
 
 def test_starts_at_the_given_weights_and_stays_non_negative():

@@ -11,7 +11,7 @@ from user_dgl.data import block_model
 from user_dgl.graph import Graph
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.perturb import random_flip
-from user_dgl.structure import LearnedAdjacency
+from user_dgl.structure.learned_adjacency import LearnedAdjacency
 from user_dgl.trainer import Trainer
 
 

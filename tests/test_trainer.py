@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from user_dgl.candidates import draw_candidates
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.consensus import consensus_of
 from user_dgl.data import block_model
@@ -17,7 +16,8 @@ from user_dgl.graph import Graph
 from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import random_flip
-from user_dgl.priors import cosine_weight
+from user_dgl.structure.candidates import draw_candidates
+from user_dgl.structure.priors import cosine_weight
 from user_dgl.trainer import Trainer, clusters_in_use
 
 SMALL = (

@@ -34,8 +34,8 @@ from user_dgl.metrics import clustering_metrics
 from user_dgl.num_clusters import num_clusters_curve
 from user_dgl.perturb import perturb
 from user_dgl.pipeline import with_features
-from user_dgl.priors import prior_of
 from user_dgl.smoothing import smoothed_points
+from user_dgl.structure.priors import prior_of
 
 RESULTS = Path(__file__).with_name("results")
 STARTS = 3

@@ -14,14 +14,14 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
-from user_dgl.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.num_clusters import num_clusters_curve
-from user_dgl.priors import Prior, prior_of
 from user_dgl.smoothing import SmoothedView, smoothed_view
+from user_dgl.structure.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
+from user_dgl.structure.priors import Prior, prior_of
 
 # Multiply-adds of a product with the features and the graph.
 _SINGLE_THREAD_BELOW = 2**25

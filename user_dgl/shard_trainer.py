@@ -29,7 +29,7 @@ from user_dgl.model import USER, Scope, State, USERLoss
 from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
 from user_dgl.smoothing import SmoothedView
-from user_dgl.structure import LearnedAdjacency
+from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 _CPU = torch.device("cpu")
 

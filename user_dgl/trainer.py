@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from user_dgl.candidates import draw_candidates, merge_candidates
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
 from user_dgl.data.base import one_line
@@ -26,7 +25,8 @@ from user_dgl.memory import check_memory
 from user_dgl.model import USER, USERLoss
 from user_dgl.preparation import check_sizes, first_weight, initial_pairs, prepare, threads_for
 from user_dgl.runtime.device import device_name, resolve_device
-from user_dgl.structure import LearnedAdjacency
+from user_dgl.structure.candidates import draw_candidates, merge_candidates
+from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 
 class Evaluation(NamedTuple):

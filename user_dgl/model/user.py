@@ -14,7 +14,7 @@ from user_dgl.graph.propagation import Propagation
 from user_dgl.model.heads import CentroidHead
 from user_dgl.model.state import State, columns_of_each
 from user_dgl.smoothing import SmoothedView
-from user_dgl.structure import LearnedAdjacency
+from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 
 class USER(nn.Module):

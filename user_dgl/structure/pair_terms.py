@@ -14,12 +14,12 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import CriticConfig
-from user_dgl.critic import COARSE_COMPONENTS
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.structure.critic import COARSE_COMPONENTS
 
 # Neighbours of a node among which those it shares are sought: hubs cost no more than that.
 _MOST_NEIGHBOURS = 64

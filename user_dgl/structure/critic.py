@@ -12,12 +12,11 @@ No label and no gradient of the training loss enters. Cost: ``folds * hops`` pro
 ``hops`` more for each power that is compared.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -29,38 +28,18 @@ from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.structure.false_discovery import (
+    LEAST_NULL_PAIRS,
+    NULL_PAIRS_PER_EDGE,
+    Criticism,
+    edge_weight,
+    noise_share,
+)
 
-# The least weight of an edge: a weight of 0 could not be learned away from.
-_LEAST_WEIGHT = 0.01
 # Columns of the coarsest view: its cosines speak of topics, not of words.
 COARSE_COMPONENTS = 32
 # Powers that are compared where the settings leave the power open.
 POWERS = (1.0, 0.5, 0.25)
-# Random pairs that edges are compared with.
-NULL_PAIRS_PER_EDGE = 2
-LEAST_NULL_PAIRS = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Criticism:
-    """What the critic says of a graph.
-
-    Attributes
-    ----------
-    weight : float32 (E,)
-        In (0, 1], higher for an edge that features and graph support.
-    noise_share : float or None
-        Estimated share of the edges that look like random pairs, in [0, 1]; None: not estimated.
-    power : float
-        What the weights were raised to.
-    power_scores : dict of float to float
-        Held-out score of each power that was compared; empty where none was.
-    """
-
-    weight: np.ndarray
-    noise_share: float | None
-    power: float = 1.0
-    power_scores: dict[float, float] = field(default_factory=dict)
 
 
 def criticise(
@@ -151,38 +130,6 @@ def _views(
     fine = normalize(fine, copy=False)
     coarse = normalize(truncated_svd(fine, COARSE_COMPONENTS, seed), copy=False)
     return fine, coarse
-
-
-def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:
-    r"""Storey's estimate: twice the share of edges that score below the median random pair.
-
-    Half of all random pairs lie there and, if real edges score high, next to no real edge.
-    """
-    return float(min(np.mean(edge_score < np.median(null_score)) / 0.5, 1.0))
-
-
-def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) -> np.ndarray:
-    r"""One minus the local false discovery rate, :math:`1 - \pi_0 p_0(c_e) / p(c_e)`.
-
-    The ratio of densities comes from the odds that an isotonic regression gives a score to be an
-    edge's rather than a random pair's; so a higher score never gets a lower weight.
-
-    Parameters
-    ----------
-    edge_score : (E,)
-    null_score : (R,)
-    share : float
-        :math:`\pi_0`.
-
-    Returns
-    -------
-    float32 (E,) in [0.01, 1]
-    """
-    score = np.concatenate([edge_score, null_score])
-    is_edge = np.concatenate([np.ones(len(edge_score)), np.zeros(len(null_score))])
-    chance = IsotonicRegression(out_of_bounds="clip").fit(score, is_edge).predict(edge_score)
-    null_over_edge = (1 - chance) / chance * (len(edge_score) / len(null_score))
-    return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
 
 
 def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> Criticism:

@@ -8,10 +8,11 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.config import StructureConfig
-from user_dgl.critic import Criticism, criticise
 from user_dgl.features.cosine import row_dots
 from user_dgl.graph import Graph
-from user_dgl.link_score import link_criticism
+from user_dgl.structure.critic import criticise
+from user_dgl.structure.false_discovery import Criticism
+from user_dgl.structure.link_critic import link_criticism
 
 _CRITICS = {"critic": criticise, "link_critic": link_criticism}
 
@@ -42,7 +43,7 @@ def prior_of(
     """First weight of each observed edge.
 
     ``uniform``, or A' not learnable: 1, as in the paper. ``feature_cosine``: see `cosine_weight`.
-    ``critic``: see `user_dgl.critic`. ``link_critic``: see `user_dgl.link_score`.
+    ``critic``: see `user_dgl.structure.critic`. ``link_critic``: see `user_dgl.link_score`.
 
     Parameters
     ----------
