@@ -109,7 +109,7 @@ def test_config_written_repeats_the_run(run_dir, tmp_path):
 
 def test_permuted_labels_change_no_cluster(run_dir, tmp_path, monkeypatch):
     """Labels reach scores only."""
-    from user_dgl.data import synthetic
+    from user_dgl.data.sets import synthetic
 
     original = synthetic.block_model
 
@@ -119,7 +119,7 @@ def test_permuted_labels_change_no_cluster(run_dir, tmp_path, monkeypatch):
         return data
 
     monkeypatch.setattr(synthetic, "block_model", shuffled)
-    monkeypatch.setattr("user_dgl.data.block_model", shuffled, raising=False)
+    monkeypatch.setattr("user_dgl.data.load.block_model", shuffled, raising=False)
     again = tmp_path / "shuffled"
     assert _train(again) == 0
     assert (run_dir / "clusters.csv").read_bytes() == (again / "clusters.csv").read_bytes()

@@ -12,7 +12,7 @@ import pytest
 
 from user_dgl.config import DataConfig
 from user_dgl.data import load_data, load_planetoid
-from user_dgl.data.dgl_datasets import dgl, load_dgl_dataset
+from user_dgl.data.sets.dgl_datasets import dgl, load_dgl_dataset
 from user_dgl.errors import InputError
 
 

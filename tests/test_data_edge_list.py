@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.data import UNLABELLED, load_edge_list, read_labels
-from user_dgl.data import files as data_files
-from user_dgl.data.feature_file import read_features
-from user_dgl.data.unpickle import load_pickle
+from user_dgl.data.edge_list.features import read_features
+from user_dgl.data.reading import files as data_files
+from user_dgl.data.reading.unpickle import load_pickle
 from user_dgl.errors import InputError
 
 
@@ -809,7 +809,7 @@ def test_published_edge_lists(edges, labels, nodes, num_edges, isolated, data_ro
 
 def test_many_lines_are_read_in_bulk(files, monkeypatch):
     # Only the sample of first rows may be split in Python.
-    from user_dgl.data import text
+    from user_dgl.data.reading import text
 
     count = 0
     split = text._split

@@ -20,11 +20,11 @@ import torch
 from user_dgl._dgl import dgl
 from user_dgl.cli import main
 from user_dgl.config import load_config
-from user_dgl.data import files as data_files
 from user_dgl.data import load_edge_list
-from user_dgl.data.files import ending, read_bytes
-from user_dgl.data.matrix_market import read_matrix_market
-from user_dgl.data.npz import write_npz
+from user_dgl.data.formats.matrix_market import read_matrix_market
+from user_dgl.data.formats.npz import write_npz
+from user_dgl.data.reading import files as data_files
+from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.errors import InputError
 
 # Two cliques of six and a bridge; the node 12 has no edge.

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.data import largest_component, load_adjacency, load_npz
-from user_dgl.data.npz import load_sparse
+from user_dgl.data.formats.npz import load_sparse
 from user_dgl.errors import InputError
 
 # nodes, edges, feature columns, sizes of classes or their number, isolated, largest component

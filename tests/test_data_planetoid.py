@@ -6,7 +6,7 @@ import python2_pickles
 import scipy.sparse as sp
 
 from user_dgl.data import UNLABELLED, largest_component, load_planetoid
-from user_dgl.data.unpickle import load_pickle
+from user_dgl.data.reading.unpickle import load_pickle
 from user_dgl.errors import InputError
 
 PUBLISHED = {

@@ -145,7 +145,7 @@ def test_labels_do_not_matter(run_dir, tmp_path, monkeypatch):
         np.random.default_rng(0).shuffle(data.labels)
         return data
 
-    monkeypatch.setattr("user_dgl.data.block_model", shuffled)
+    monkeypatch.setattr("user_dgl.data.load.block_model", shuffled)
     assert _train(tmp_path / "run") == 0
     names = ("num_clusters", "num_clusters_curve")
     before, now = (

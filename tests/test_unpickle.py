@@ -13,7 +13,7 @@ import pytest
 import python2_pickles
 import scipy.sparse as sp
 
-from user_dgl.data.unpickle import _ALLOWED, load_pickle, restricted_load
+from user_dgl.data.reading.unpickle import _ALLOWED, load_pickle, restricted_load
 from user_dgl.errors import InputError
 
 MATRIX = sp.csr_matrix(np.array([[0, 1.5, 0], [2, 0, 3]], dtype=np.float32))

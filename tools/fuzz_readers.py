@@ -24,8 +24,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["user_dgl", "yaml", "networkx.readwrite", "numpy.lib"]):
-    import user_dgl.data.apart
-    import user_dgl.data.files
+    import user_dgl.data.reading.files
+    import user_dgl.data.reading.sandbox
     from user_dgl.config import load_config, to_yaml
     from user_dgl.data import load_edge_list
     from user_dgl.errors import InputError
@@ -143,9 +143,9 @@ class Readers:
         self.folder = folder
         self.others = folder / "edges.csv"
         self.others.write_bytes(rows(",", U, V))
-        for module in (user_dgl.data.files, user_dgl.data.apart):
+        for module in (user_dgl.data.reading.files, user_dgl.data.reading.sandbox):
             module.available_memory_mb = lambda: AVAILABLE_MB
-        user_dgl.data.apart._answer = _unwatched(user_dgl.data.apart._answer)
+        user_dgl.data.reading.sandbox._answer = _unwatched(user_dgl.data.reading.sandbox._answer)
 
     def seeds(self) -> Iterator[bytes]:
         """Valid inputs."""

@@ -280,7 +280,7 @@ def _convert(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
     from user_dgl.data import load_data
-    from user_dgl.data.npz import write_npz
+    from user_dgl.data.formats.npz import write_npz
     from user_dgl.runtime.files import write_atomically
 
     data = load_data(config.data)

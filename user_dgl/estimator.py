@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from user_dgl.config import Config, default_config, load_config
 from user_dgl.data import AttributedGraph
-from user_dgl.data.matrices import as_features, graph_from_entries, graph_from_matrix
+from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_matrix
 from user_dgl.errors import InputError
 from user_dgl.extension import Extension
 from user_dgl.features.cosine import row_dots

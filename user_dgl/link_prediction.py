@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.config import Config
-from user_dgl.data.edge_list import read_pairs
+from user_dgl.data.edge_list.edges import read_pairs
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.fit import Fit
@@ -162,7 +162,7 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
     ----------
     run_dir : Path
     pairs_file : Path
-        See `user_dgl.data.edge_list.read_pairs`.
+        See `user_dgl.data.edge_list.edges.read_pairs`.
 
     Returns
     -------

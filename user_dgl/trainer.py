@@ -13,7 +13,7 @@ import torch
 
 from user_dgl.config import Config
 from user_dgl.consensus import consensus_of
-from user_dgl.data.base import one_line
+from user_dgl.data.attributed_graph import one_line
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError

@@ -12,7 +12,7 @@ import torch
 
 from user_dgl.config import load_config
 from user_dgl.data import AttributedGraph, load_planetoid
-from user_dgl.data.dgl_datasets import load_dgl_dataset
+from user_dgl.data.sets.dgl_datasets import load_dgl_dataset
 from user_dgl.errors import InputError
 from user_dgl.features.preparation import prepare_features
 from user_dgl.fit import Fit

@@ -14,7 +14,7 @@ import user_dgl
 from user_dgl.config import Config
 from user_dgl.config.schema import to_plain
 from user_dgl.data import load_adjacency
-from user_dgl.data.base import one_line
+from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.perturb.base import Perturbed, compare

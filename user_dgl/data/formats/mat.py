@@ -11,10 +11,10 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from user_dgl.data.apart import read_apart
-from user_dgl.data.base import UNLABELLED, AttributedGraph, index_labels, one_line
-from user_dgl.data.files import check_room, read_bytes, unpacked_size
-from user_dgl.data.matrices import as_features, check_indices, graph_from_matrix
+from user_dgl.data.attributed_graph import UNLABELLED, AttributedGraph, index_labels, one_line
+from user_dgl.data.reading.files import check_room, read_bytes, unpacked_size
+from user_dgl.data.reading.matrices import as_features, check_indices, graph_from_matrix
+from user_dgl.data.reading.sandbox import read_in_sandbox
 from user_dgl.errors import InputError
 
 # In order of preference, in lower case.
@@ -34,7 +34,7 @@ def load_mat(path: Path, missing: str = "refuse") -> AttributedGraph:
         Variables are found by name, whatever their case: `ADJACENCY_NAMES` (N, N), the first that
         is square; `FEATURE_NAMES` (N, F); `LABEL_NAMES`, one a node or one column a class.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def read_mat(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray | sp.c
     InputError
         File unreadable, damaged, of version 7.3, or with none of them.
     """
-    named, variables = read_apart(_read, path, wanted)
+    named, variables = read_in_sandbox(_read, path, wanted)
     if not variables:
         raise InputError(
             f"{path}: holds {', '.join(named) or 'nothing'}: expected a variable called "

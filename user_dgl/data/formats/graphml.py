@@ -11,10 +11,10 @@ from xml.parsers import expat
 import networkx as nx
 import numpy as np
 
-from user_dgl.data.base import AttributedGraph, index_labels, one_line
-from user_dgl.data.files import read_bytes
-from user_dgl.data.ids import as_text, index_ids
-from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
+from user_dgl.data.reading.files import read_bytes
+from user_dgl.data.reading.ids import as_text, index_ids
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -37,7 +37,7 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
         or else of their names; ``label`` is the class, unless it differs from node to node, as
         names do. ``weight`` of edges counts as in a list of edges: 0 is no edge.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Files of node labels: one a line in node order, ``id label`` lines, ``.npy``, ``.npz``, ``.mat``.
 
-Labels serve scores only; see `user_dgl.data.base.AttributedGraph`.
+Labels serve scores only; see `user_dgl.data.attributed_graph.AttributedGraph`.
 """
 
 from dataclasses import dataclass
@@ -8,17 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from user_dgl.data.base import UNLABELLED, index_labels
-from user_dgl.data.feature_file import (
+from user_dgl.data.attributed_graph import UNLABELLED, index_labels
+from user_dgl.data.edge_list.features import (
     check_rows_by_id,
     index_array_ids,
     load_array,
     load_npz_array,
 )
-from user_dgl.data.files import ending
-from user_dgl.data.ids import ID_NAMES, index_ids, is_text, positions, spelling_hint, tidy_ids
-from user_dgl.data.mat import LABEL_NAMES, find, one_label_a_node, read_mat
-from user_dgl.data.text import MISSING, TextFile, has_header, open_text
+from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
+from user_dgl.data.reading.files import ending
+from user_dgl.data.reading.ids import (
+    ID_NAMES,
+    index_ids,
+    is_text,
+    positions,
+    spelling_hint,
+    tidy_ids,
+)
+from user_dgl.data.reading.text import MISSING, TextFile, has_header, open_text
 from user_dgl.errors import InputError
 
 _LABEL_NAMES = frozenset(("label", "labels", "class", "classes", "cluster", "group", "community"))
@@ -158,7 +165,7 @@ def read_labels(path: Path, node_ids: tuple[str, ...] | None, num_nodes: int) ->
         Text with one label a line in node order (a blank line: none) or ``id label`` lines in any
         order, with or without header; ``.npy``, one label a node; ``.npz``, `numpy.savez` of the
         labels and perhaps of the ids they belong to, ``ids``; or ``.mat``, a variable named as in
-        `user_dgl.data.mat.LABEL_NAMES`.
+        `user_dgl.data.formats.mat.LABEL_NAMES`.
     node_ids : tuple of str (N,) or None
         Ids in node order; None: 0..N-1.
     num_nodes : int

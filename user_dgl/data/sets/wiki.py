@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph, index_labels
-from user_dgl.data.ids import repeated_row
-from user_dgl.data.matrices import as_features, graph_from_entries
-from user_dgl.data.text import TextFile, read_columns
+from user_dgl.data.attributed_graph import AttributedGraph, index_labels
+from user_dgl.data.reading.ids import repeated_row
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
+from user_dgl.data.reading.text import TextFile, read_columns
 
 _MAX_WORDS = 2**24
 

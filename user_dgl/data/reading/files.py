@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from user_dgl.data.base import one_line
+from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError
 from user_dgl.runtime.machine import available_memory_mb
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from user_dgl.data.base import one_line
-from user_dgl.data.files import read_bytes
-from user_dgl.data.matrices import csr_from_parts
+from user_dgl.data.attributed_graph import one_line
+from user_dgl.data.reading.files import read_bytes
+from user_dgl.data.reading.matrices import csr_from_parts
 from user_dgl.errors import InputError
 
 _DTYPE = re.compile(r"\?|b1|[iu][1248]|f[248]|[SU][0-9]{1,6}|O[48]?")

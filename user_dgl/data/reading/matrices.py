@@ -5,8 +5,8 @@ import mmap
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import FILL, GET_ANEW, check_finite, one_line, some
-from user_dgl.data.files import check_room
+from user_dgl.data.attributed_graph import FILL, GET_ANEW, check_finite, one_line, some
+from user_dgl.data.reading.files import check_room
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.config import SyntheticConfig
-from user_dgl.data.base import AttributedGraph
+from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 

@@ -8,8 +8,8 @@ import zipfile
 from pathlib import Path
 
 from user_dgl._dgl import dgl
-from user_dgl.data.base import AttributedGraph, one_line
-from user_dgl.data.dgl_file import attributed_graph, graph_parts
+from user_dgl.data.attributed_graph import AttributedGraph, one_line
+from user_dgl.data.formats.dgl_file import attributed_graph, graph_parts
 from user_dgl.errors import InputError
 
 # Network and files (the first two and BadZipFile), DGL's own, and a package that DGL lacks.
@@ -32,7 +32,7 @@ def load_dgl_dataset(
     raw_folder : Path, optional
         DGL's ``raw_dir``; None: DGL's own folder, ``~/.dgl``.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
     trusted : bool
         Whether DGL may read what is in ``raw_folder``.
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from user_dgl.data.base import one_line
-from user_dgl.data.files import ending, read_bytes
+from user_dgl.data.attributed_graph import one_line
+from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.errors import InputError
 
 _SAMPLE_ROWS = 20

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import check_text, one_line
-from user_dgl.data.files import ending, file_size
-from user_dgl.data.ids import (
+from user_dgl.data.attributed_graph import check_text, one_line
+from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
+from user_dgl.data.formats.matrix_market import read_matrix_market
+from user_dgl.data.formats.npz import load_sparse, member_names, read_member
+from user_dgl.data.reading.files import ending, file_size
+from user_dgl.data.reading.ids import (
     ID_NAMES,
     counts_up,
     index_ids,
@@ -17,11 +20,8 @@ from user_dgl.data.ids import (
     repeated_row,
     unusable,
 )
-from user_dgl.data.mat import FEATURE_NAMES, find, read_mat
-from user_dgl.data.matrices import as_features
-from user_dgl.data.matrix_market import read_matrix_market
-from user_dgl.data.npz import load_sparse, member_names, read_member
-from user_dgl.data.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.data.reading.matrices import as_features
+from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 
 
@@ -52,13 +52,13 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
     path : Path
         ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`, or `numpy.savez` of one array
         (N, F) and perhaps of the ids of its rows, ``ids``; ``.mtx``; ``.mat``, a variable named as
-        in `user_dgl.data.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
+        in `user_dgl.data.formats.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
         ids if its name says so, if it holds text, or if it holds distinct whole numbers that either
         include more than half of the ids of the edges or count the rows.
     edge_names : ndarray
         Distinct ids that the edges name.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Raises
     ------

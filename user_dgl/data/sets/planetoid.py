@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import UNLABELLED, AttributedGraph, some
-from user_dgl.data.ids import repeated_row
-from user_dgl.data.matrices import as_features, graph_from_entries
-from user_dgl.data.text import read_columns
-from user_dgl.data.unpickle import load_pickle
+from user_dgl.data.attributed_graph import UNLABELLED, AttributedGraph, some
+from user_dgl.data.reading.ids import repeated_row
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
+from user_dgl.data.reading.text import read_columns
+from user_dgl.data.reading.unpickle import load_pickle
 from user_dgl.errors import InputError
 
 _ID_LIMIT = 2**31

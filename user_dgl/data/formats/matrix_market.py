@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph
-from user_dgl.data.matrices import check_shape, graph_from_matrix
-from user_dgl.data.text import TextFile, open_text
+from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.reading.matrices import check_shape, graph_from_matrix
+from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
 
 _HEADER = b"%%matrixmarket"

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from user_dgl.data.apart import read_apart
-from user_dgl.data.base import AttributedGraph, index_labels
-from user_dgl.data.files import file_size
-from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.attributed_graph import AttributedGraph, index_labels
+from user_dgl.data.reading.files import file_size
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
+from user_dgl.data.reading.sandbox import read_in_sandbox
 from user_dgl.errors import InputError
 
 
@@ -25,13 +25,13 @@ class Parts(NamedTuple):
 def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     """The graph in a file of `dgl.save_graphs`, ``ndata["feat"]`` and ``ndata["label"]``.
 
-    DGL reads such files by C++ code and unpickles nothing; see `read_apart` for where.
+    DGL reads such files by C++ code and unpickles nothing; see `read_in_sandbox` for where.
 
     Parameters
     ----------
     path : Path
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
             pass
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    return attributed_graph(read_apart(_read, Path(path)), path, missing)
+    return attributed_graph(read_in_sandbox(_read, Path(path)), path, missing)
 
 
 def graph_parts(graph, source) -> Parts:
@@ -83,7 +83,7 @@ def attributed_graph(parts: Parts, source, missing: str = "refuse") -> Attribute
     source : path or text
         What messages name.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Raises
     ------

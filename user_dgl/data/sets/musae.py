@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph, index_labels, one_line
-from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 
 # What names a node and its class: Facebook's and LastFM's files, Twitch's.

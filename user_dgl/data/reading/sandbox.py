@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from user_dgl.data.base import one_line
+from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError
 from user_dgl.runtime.machine import available_memory_mb, process_status
 
 
-def read_apart(read: Callable[..., Any], path, *arguments) -> Any:
+def read_in_sandbox(read: Callable[..., Any], path, *arguments) -> Any:
     """What ``read(path, *arguments)`` returns, from a fork of this process.
 
     SciPy's reader of MATLAB files and DGL's of its own are C and C++ that follow the sizes and

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from user_dgl.data.base import AttributedGraph, index_labels, one_line
-from user_dgl.data.files import check_room, unpacked_size
-from user_dgl.data.matrices import as_features, graph_from_entries
+from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
+from user_dgl.data.reading.files import check_room, unpacked_size
+from user_dgl.data.reading.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 
 

@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from user_dgl.data.base import AttributedGraph
-from user_dgl.data.dgl_file import load_dgl_file
-from user_dgl.data.feature_file import Features, load_array, read_features
-from user_dgl.data.files import ending
-from user_dgl.data.graphml import load_graphml
-from user_dgl.data.ids import (
+from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.edge_list.features import Features, load_array, read_features
+from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows, read_labels
+from user_dgl.data.formats.dgl_file import load_dgl_file
+from user_dgl.data.formats.graphml import load_graphml
+from user_dgl.data.formats.mat import load_mat
+from user_dgl.data.formats.matrix_market import load_matrix_market
+from user_dgl.data.formats.npz import load_npz
+from user_dgl.data.reading.files import ending
+from user_dgl.data.reading.ids import (
     as_text,
     counts_up,
     index_ids,
@@ -24,12 +28,8 @@ from user_dgl.data.ids import (
     tidy_ids,
     unusable,
 )
-from user_dgl.data.label_file import LabelRows, match_labels, read_label_rows, read_labels
-from user_dgl.data.mat import load_mat
-from user_dgl.data.matrices import graph_from_matrix
-from user_dgl.data.matrix_market import load_matrix_market
-from user_dgl.data.npz import load_npz
-from user_dgl.data.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.data.reading.matrices import graph_from_matrix
+from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -106,7 +106,7 @@ def load_edge_list(
     Parameters
     ----------
     edges : Path
-        By its ending, before a ``.gz``: ``.npz`` (`user_dgl.data.npz.load_npz`), ``.mtx``,
+        By its ending, before a ``.gz``: ``.npz`` (`user_dgl.data.formats.npz.load_npz`), ``.mtx``,
         ``.mat``, ``.graphml``, ``.bin`` or ``.dgl`` (`dgl.save_graphs`), which may hold features
         and labels too, see the loader of that name; ``.npy``: an adjacency (N, N), or whole numbers
         (M, 2) or (2, M), the ids of the ends. Else text: two ids a row, separated by commas, tabs,
@@ -114,11 +114,11 @@ def load_edge_list(
         comments. A column that the header calls ``weight`` or the like, or without header a third
         column of numbers, is a weight: rows of weight 0 are no edges, other weights do not count.
     features : Path, optional
-        See `user_dgl.data.feature_file.read_features`; in place of those in ``edges``.
+        See `user_dgl.data.edge_list.features.read_features`; in place of those in ``edges``.
     labels : Path, optional
-        See `user_dgl.data.label_file.read_labels`; in place of those in ``edges``.
+        See `user_dgl.data.edge_list.labels.read_labels`; in place of those in ``edges``.
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
     header : bool or "auto"
         Whether the first row of a text of edges names its columns. By itself that is found where
         it names the ends of edges as is usual, or holds text above numbers.

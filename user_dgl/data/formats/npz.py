@@ -13,16 +13,16 @@ from typing import BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.data.base import AttributedGraph, check_text, index_labels, one_line
-from user_dgl.data.files import check_room, file_size
-from user_dgl.data.matrices import (
+from user_dgl.data.attributed_graph import AttributedGraph, check_text, index_labels, one_line
+from user_dgl.data.reading.files import check_room, file_size
+from user_dgl.data.reading.matrices import (
     as_features,
     check_indices,
     check_shape,
     csr_from_parts,
     graph_from_matrix,
 )
-from user_dgl.data.unpickle import restricted_load
+from user_dgl.data.reading.unpickle import restricted_load
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -36,7 +36,7 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
     ----------
     path : Path
     missing : str
-        See `user_dgl.data.matrices.as_features`.
+        See `user_dgl.data.reading.matrices.as_features`.
 
     Returns
     -------

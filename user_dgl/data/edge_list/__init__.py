@@ -1,0 +1,1 @@
+"""Graphs in files of one's own: edges, features and labels as text, arrays or matrices."""

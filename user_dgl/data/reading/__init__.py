@@ -1,0 +1,1 @@
+"""What all readers share: files, text, ids, matrices, and pickles of others."""
