@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import user_dgl.clustering as module
-from user_dgl.clustering import kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.metrics import clustering_metrics
 
 

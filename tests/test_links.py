@@ -244,7 +244,8 @@ def test_training_depends_on_nothing_that_is_held_out(kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkeypatch):
-    from user_dgl import link_score, smoothing
+    from user_dgl import link_score
+    from user_dgl.clustering import smoothed_view as smoothing
     from user_dgl.structure import critic
 
     drawn, original = [], critic.random_pairs

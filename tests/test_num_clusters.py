@@ -12,11 +12,11 @@ import scipy.sparse as sp
 
 from user_dgl import USERClustering
 from user_dgl.cli import main
+from user_dgl.clustering.num_clusters import spectral_slopes
 from user_dgl.config import AutoClustersConfig, SyntheticConfig, default_config, load_config
 from user_dgl.data import block_model
 from user_dgl.distributed import _from_whole, _read_and_prepare, _to_whole
 from user_dgl.errors import InputError
-from user_dgl.num_clusters import spectral_slopes
 from user_dgl.pipeline import Choices
 from user_dgl.run_directory import RunDirectory
 from user_dgl.trainer import Trainer

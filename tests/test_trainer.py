@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import SyntheticConfig, load_config
-from user_dgl.consensus import consensus_of
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph import Graph

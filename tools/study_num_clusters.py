@@ -23,7 +23,9 @@ from reproduction.summary import markdown
 from scipy.linalg import svdvals
 from sklearn.metrics import davies_bouldin_score
 
-from user_dgl.clustering import kmeans, silhouette
+from user_dgl.clustering.kmeans import kmeans, silhouette
+from user_dgl.clustering.num_clusters import num_clusters_curve
+from user_dgl.clustering.smoothed_view import smoothed_points
 from user_dgl.config import Config, SyntheticConfig, default_config, load_config
 from user_dgl.data import UNLABELLED, AttributedGraph, block_model, data_root, load_data
 from user_dgl.features.preparation import prepare_features
@@ -31,10 +33,8 @@ from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.metrics import clustering_metrics
-from user_dgl.num_clusters import num_clusters_curve
 from user_dgl.perturb import perturb
 from user_dgl.pipeline import with_features
-from user_dgl.smoothing import smoothed_points
 from user_dgl.structure.priors import prior_of
 
 RESULTS = Path(__file__).with_name("results")

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from user_dgl.checkpoint import load_checkpoint
+from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
 from user_dgl.errors import InputError, NonFiniteLossError
@@ -48,7 +49,6 @@ from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
 from user_dgl.shards import shards_of
-from user_dgl.smoothing import SmoothedView
 
 
 def launched() -> bool:

@@ -41,7 +41,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     num_clusters : int or "auto", optional
-        Clusters to find; ``"auto"``: as many as the data suggest, see `user_dgl.num_clusters`;
+        Clusters to find; ``"auto"``: as many as the data suggest, see `user_dgl.clustering.num_clusters`;
         None: ``model.num_clusters`` of the settings, ``"auto"`` where they have none.
     config : path or Config, optional
         Settings; None: those of ``configs/default.yaml``. What they say of data, files, processes

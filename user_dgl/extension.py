@@ -15,7 +15,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from torch import nn
 
-from user_dgl.consensus import joined_points
+from user_dgl.clustering.consensus import joined_points
 from user_dgl.encoders import Smooth
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.fit import Fit

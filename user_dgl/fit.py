@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from user_dgl.clustering import silhouette
+from user_dgl.clustering.kmeans import silhouette
 from user_dgl.config import Config
 from user_dgl.graph import Graph
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from user_dgl.clustering import kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph

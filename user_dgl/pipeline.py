@@ -13,6 +13,8 @@ import scipy.sparse as sp
 
 from user_dgl.baselines import settled
 from user_dgl.baselines.training import BaselineTrainer
+from user_dgl.clustering.num_clusters import most_considered
+from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data, read_labels
 from user_dgl.errors import InputError
@@ -29,7 +31,6 @@ from user_dgl.metrics import (
     weight_ap,
     weight_auc,
 )
-from user_dgl.num_clusters import most_considered
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.preparation import Preparation, check_num_clusters
@@ -38,7 +39,6 @@ from user_dgl.runtime.device import gpu_peak_memory_mb
 from user_dgl.runtime.machine import peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.runtime.versions import versions
-from user_dgl.smoothing import DEFAULT_SELF_SHARE
 from user_dgl.trainer import Trainer
 
 

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
+from user_dgl.clustering.num_clusters import num_clusters_curve
+from user_dgl.clustering.smoothed_view import SmoothedView, smoothed_view
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.num_clusters import num_clusters_curve
-from user_dgl.smoothing import SmoothedView, smoothed_view
 from user_dgl.structure.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
 from user_dgl.structure.priors import Prior, prior_of
 
@@ -36,7 +36,7 @@ class Preparation:
     config : Config
         With the number of clusters, where that was to be chosen.
     num_clusters_curve : dict of int to float, or None
-        What it was chosen by, see `user_dgl.num_clusters`.
+        What it was chosen by, see `user_dgl.clustering.num_clusters`.
     prior : Prior
     view : SmoothedView or None
         With encoder ``smooth``.

@@ -364,7 +364,7 @@ def _add_clusters(page: Page, content: _Content) -> None:
 
 
 def _add_choice(page: Page, result: dict[str, Any]) -> None:
-    """How the number of clusters was chosen, see `user_dgl.num_clusters`."""
+    """How the number of clusters was chosen, see `user_dgl.clustering.num_clusters`."""
     curve = {int(number): score for number, score in result["num_clusters_curve"].items()}
     first, second = (*sorted(curve, key=curve.get, reverse=True), None)[:2]
     close = f"; next comes {second}" if second is not None else ""

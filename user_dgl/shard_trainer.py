@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
+from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
@@ -28,7 +29,6 @@ from user_dgl.memory import plan_memory
 from user_dgl.model import USER, Scope, State, USERLoss
 from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
-from user_dgl.smoothing import SmoothedView
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 _CPU = torch.device("cpu")

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import Config
-from user_dgl.consensus import consensus_of
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means

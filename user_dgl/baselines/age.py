@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from user_dgl.baselines.base import Baseline, Problem
-from user_dgl.clustering import kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import BaselineConfig
 from user_dgl.features.svd import truncated_svd
 from user_dgl.floors import smoothed_columns

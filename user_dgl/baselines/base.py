@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from user_dgl.clustering import kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import BaselineConfig
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph

@@ -9,7 +9,7 @@ from user_dgl.encoders.sage import SAGE
 from user_dgl.encoders.smooth import Smooth
 from user_dgl.encoders.vgae import VGAE
 
-# Those with weights, by name; `Smooth` is made from data, by `user_dgl.smoothing`.
+# Those with weights, by name; `Smooth` is made from data, by `user_dgl.clustering.smoothed_view`.
 ENCODERS = {"gcn": GCN, "gae": GAE, "vgae": VGAE, "arga": ARGA, "dgi": DGI, "sage": SAGE}
 
 __all__ = [

@@ -16,7 +16,7 @@ class Smooth(Encoder):
     Parameters
     ----------
     points : Tensor (N, d)
-        Z, see `user_dgl.smoothing`.
+        Z, see `user_dgl.clustering.smoothed_view`.
     hops : int
         K.
     self_share : float

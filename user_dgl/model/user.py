@@ -5,6 +5,7 @@ from functools import cache, partial
 import torch
 from torch import nn
 
+from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import ModelConfig
 from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
@@ -13,7 +14,6 @@ from user_dgl.graph.pairs import sample_pairs
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model.heads import CentroidHead
 from user_dgl.model.state import State, columns_of_each
-from user_dgl.smoothing import SmoothedView
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
 
 

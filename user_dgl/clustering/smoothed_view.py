@@ -16,7 +16,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
-from user_dgl.clustering import kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import SmoothConfig
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import right_singular_vectors, svd_with_axes, truncated_svd

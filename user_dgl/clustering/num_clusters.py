@@ -21,10 +21,10 @@ import scipy.sparse as sp
 import torch
 from scipy.linalg import svdvals
 
+from user_dgl.clustering.smoothed_view import smoothed_points
 from user_dgl.config import ModelConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.smoothing import smoothed_points
 
 # Singular values below this share of the largest are 0 but for rounding.
 _ROUNDING = 1e-5
@@ -63,7 +63,7 @@ def num_clusters_curve(
     seed : int
     engine : str
     held_out : int64 (H,), optional
-        As in `user_dgl.smoothing.smoothed_view`.
+        As in `user_dgl.clustering.smoothed_view.smoothed_view`.
 
     Raises
     ------
