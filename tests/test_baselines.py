@@ -22,12 +22,12 @@ from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model, load_data
 from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.losses.discriminators import gaussian_divergence
 from user_dgl.losses.reconstruction import LinkTargets, link_cross_entropy
-from user_dgl.metrics import clustering_metrics
 
 SMALL = SyntheticConfig(num_nodes=150, num_blocks=3, average_degree=12, mixing=0.1)
 DATA = ["data.synthetic.num_nodes=300", "data.synthetic.num_blocks=3", "model.num_clusters=3"]

@@ -7,7 +7,7 @@ import pytest
 
 import user_dgl.clustering as module
 from user_dgl.clustering.kmeans import kmeans
-from user_dgl.metrics import clustering_metrics
+from user_dgl.evaluation.label_metrics import clustering_metrics
 
 
 @pytest.fixture(autouse=True)

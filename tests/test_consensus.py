@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from user_dgl.clustering.consensus import consensus_of, mean_probs
-from user_dgl.metrics import clustering_metrics
+from user_dgl.evaluation.label_metrics import clustering_metrics
 
 KINDS = ("labels", "hidden")
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from user_dgl.dropout import Dropout, draw_by
+from user_dgl.encoders.dropout import Dropout, draw_by
 
 
 def _kept(rate=0.3, seed=0, epoch=0, nodes=None, shape=(3000, 20), layer=0):

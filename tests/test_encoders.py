@@ -6,8 +6,8 @@ import torch
 from graphs import GRAPHS, dense, random_graph
 
 from user_dgl.config import ModelConfig
-from user_dgl.dropout import draw_by
 from user_dgl.encoders import GAE, GCN
+from user_dgl.encoders.dropout import draw_by
 from user_dgl.encoders.gcn import InputBatchNormLinear
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES

@@ -20,7 +20,7 @@ from user_dgl.cli import main
 from user_dgl.config import DataConfig, SyntheticConfig, default_config, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
-from user_dgl.metrics import clustering_metrics
+from user_dgl.evaluation.label_metrics import clustering_metrics
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = {"train.epochs": 5}

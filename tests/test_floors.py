@@ -7,11 +7,12 @@ import torch
 from graphs import GRAPHS, cliques, dense, empty_graph
 from sklearn.preprocessing import normalize
 
-import user_dgl.floors as module
-from user_dgl.floors import features_kmeans, floors, link_floors, smooth_kmeans
+import user_dgl.evaluation.floors as module
+from user_dgl.evaluation.floors import features_kmeans, floors, link_floors, smooth_kmeans
+from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.evaluation.ranking_metrics import link_metrics
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
-from user_dgl.metrics import clustering_metrics, link_metrics
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
+from user_dgl.evaluation.ranking_metrics import link_metrics, weight_auc
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import read_link_model
 from user_dgl.link_score import LinkScore, RunTerms, new_links
 from user_dgl.links import split_links
-from user_dgl.metrics import link_metrics, weight_auc
 from user_dgl.perturb import random_flip
 from user_dgl.run_directory import RunDirectory
 from user_dgl.structure.critic import criticise

@@ -10,15 +10,10 @@ from graphs import GRAPHS, cliques, dense, empty_graph, random_graph
 
 from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
+from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.evaluation.ranking_metrics import link_metrics, weight_ap, weight_auc
+from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.graph import Graph
-from user_dgl.metrics import (
-    clustering_metrics,
-    davies_bouldin,
-    link_metrics,
-    partition_scores,
-    weight_ap,
-    weight_auc,
-)
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,12 @@ from torch import nn
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.part_propagation import Moments
 from user_dgl.graph.parts import grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
-from user_dgl.metrics import clustering_metrics
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.trainer import Trainer
 

@@ -7,7 +7,7 @@ from graphs import empty_graph, random_graph
 
 from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
 from user_dgl.data import block_model
-from user_dgl.metrics import weight_auc
+from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.perturb import random_flip
 from user_dgl.structure.critic import POWERS, criticise
 from user_dgl.structure.false_discovery import edge_weight, noise_share

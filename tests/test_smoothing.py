@@ -12,11 +12,11 @@ from sklearn.preprocessing import normalize
 from user_dgl.clustering.smoothed_view import SELF_SHARES, held_out_scores, smoothed_view
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.svd import right_singular_vectors, truncated_svd
 from user_dgl.fit import chosen_labels
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
-from user_dgl.metrics import clustering_metrics
 from user_dgl.pipeline import train
 from user_dgl.trainer import Trainer
 

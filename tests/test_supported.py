@@ -12,10 +12,10 @@ from user_dgl.data import block_model
 from user_dgl.encoders import DGI, ENCODERS, SAGE, VGAE
 from user_dgl.encoders.dgi import PReLU
 from user_dgl.errors import InputError
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
 from user_dgl.losses.discriminators import Discriminator, GraphSummary
-from user_dgl.metrics import clustering_metrics
 from user_dgl.trainer import Trainer
 
 TERMS = {

@@ -12,8 +12,9 @@ from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
+from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.graph import Graph
-from user_dgl.metrics import clustering_metrics, weight_auc
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import random_flip
 from user_dgl.structure.candidates import draw_candidates

@@ -22,9 +22,9 @@ from user_dgl.baselines import settled
 from user_dgl.baselines.training import BaselineTrainer
 from user_dgl.config import load_config
 from user_dgl.data import load_data
+from user_dgl.evaluation.floors import smooth_kmeans
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
-from user_dgl.floors import smooth_kmeans
-from user_dgl.metrics import clustering_metrics
 from user_dgl.perturb import Victim, random_flip
 from user_dgl.perturb.metattack import attack_steps
 from user_dgl.perturb.stored import recipe_of, write_graph

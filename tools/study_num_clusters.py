@@ -28,11 +28,11 @@ from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.clustering.smoothed_view import smoothed_points
 from user_dgl.config import Config, SyntheticConfig, default_config, load_config
 from user_dgl.data import UNLABELLED, AttributedGraph, block_model, data_root, load_data
+from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.losses.entropy import npsi, partition_sums
-from user_dgl.metrics import clustering_metrics
 from user_dgl.perturb import perturb
 from user_dgl.pipeline import with_features
 from user_dgl.structure.priors import prior_of

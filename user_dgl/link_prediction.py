@@ -14,13 +14,13 @@ import torch
 from user_dgl.config import Config
 from user_dgl.data.edge_list.edges import read_pairs
 from user_dgl.errors import InputError
+from user_dgl.evaluation.ranking_metrics import link_metrics
 from user_dgl.features.cosine import row_dots
 from user_dgl.fit import Fit
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.link_score import LinkScore, RunTerms, new_links
-from user_dgl.metrics import link_metrics
 from user_dgl.run_directory import RunDirectory
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms

@@ -8,8 +8,8 @@ import torch
 
 from user_dgl.config import Config
 from user_dgl.errors import InputError
+from user_dgl.evaluation.floors import smoothed_columns
 from user_dgl.features.nearest import COMPARED, COMPARED_REDUCED, INDEX_COLUMNS, MAX_EXACT
-from user_dgl.floors import smoothed_columns
 from user_dgl.graph.parts import METIS_EDGES_PER_NODE
 from user_dgl.runtime.allocator import glibc
 from user_dgl.runtime.machine import (

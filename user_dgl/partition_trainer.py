@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn.functional import softplus
 
-from user_dgl.dropout import draw_by
+from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
 from user_dgl.fit import Fit
 from user_dgl.graph import Graph

@@ -18,19 +18,15 @@ from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
 from user_dgl.config import Config
 from user_dgl.data import UNLABELLED, AttributedGraph, data_root, load_data, read_labels
 from user_dgl.errors import InputError
+from user_dgl.evaluation.floors import floors, link_floors
+from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
+from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.features.preparation import prepare_features
 from user_dgl.fit import Fit
-from user_dgl.floors import floors, link_floors
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
 from user_dgl.links import LinkSplit, split_links
-from user_dgl.metrics import (
-    clustering_metrics,
-    davies_bouldin,
-    partition_scores,
-    weight_ap,
-    weight_auc,
-)
 from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.preparation import Preparation, check_num_clusters

@@ -19,7 +19,7 @@ from torch import nn
 
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
-from user_dgl.dropout import draw_by
+from user_dgl.encoders.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix

@@ -14,7 +14,7 @@ import torch
 from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import Config
 from user_dgl.data.attributed_graph import one_line
-from user_dgl.dropout import draw_by
+from user_dgl.encoders.dropout import draw_by
 from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix, feature_digest

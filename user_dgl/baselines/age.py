@@ -10,11 +10,11 @@ from torch.nn.functional import normalize
 from user_dgl.baselines.base import Baseline, Problem
 from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import BaselineConfig
+from user_dgl.evaluation.floors import smoothed_columns
+from user_dgl.evaluation.structure_metrics import davies_bouldin
 from user_dgl.features.svd import truncated_svd
-from user_dgl.floors import smoothed_columns
 from user_dgl.graph.ops import pair_dot
 from user_dgl.losses.discriminators import contrast
-from user_dgl.metrics import davies_bouldin
 
 # As in the authors' code: share of the Laplacian that a step of the filter takes away, epochs
 # between choices of pairs, pairs in an update, share of the most alike pairs that are positive in

@@ -5,8 +5,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder
+from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
 

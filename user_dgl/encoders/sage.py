@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize, softplus
 
-from user_dgl.dropout import Dropout
 from user_dgl.encoders.base import Encoder, Pass
+from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import edge_dot, pair_dot
 from user_dgl.graph.propagation import Propagation

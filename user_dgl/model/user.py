@@ -7,8 +7,8 @@ from torch import nn
 
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import ModelConfig
-from user_dgl.dropout import Dropout
 from user_dgl.encoders import ENCODERS, Pass, Smooth
+from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.graph.propagation import Propagation

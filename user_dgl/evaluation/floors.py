@@ -11,11 +11,12 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.kmeans import kmeans
+from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.evaluation.ranking_metrics import link_metrics
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
-from user_dgl.metrics import clustering_metrics, link_metrics
 
 NUM_STEPS = 8
 # Share of a node's own features in the smoothed ones.

@@ -1,0 +1,97 @@
+"""Scores of clusters on the graph and on the embedding, without labels."""
+
+import numpy as np
+import torch
+from sklearn.metrics import davies_bouldin_score
+
+from user_dgl.errors import InputError
+from user_dgl.evaluation.arrays import as_array, check_equal_length
+from user_dgl.graph import Graph
+from user_dgl.losses.entropy import PartitionSums, npsi
+
+
+def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
+    """Scores of hard clusters on the observed graph, without labels and linear in its edges.
+
+    With ``2m`` = both directions of all edges, ``v_k`` = sum of the degrees in cluster k (its
+    volume) and ``e_k`` = edges inside it, both directions counted:
+
+    * ``npsi``: ``sum_k e_k/2m log2(v_k/2m)``, bits, in ``[-log2 K, 0]``, lower is better;
+    * ``modularity``: Newman's ``sum_k e_k/2m - (v_k/2m)^2``, higher is better;
+    * ``conductance``: mean over clusters of ``(v_k - e_k) / min(v_k, 2m - v_k)``, in [0, 1], lower
+      is better; clusters where that minimum is 0 (only isolated nodes, or all edges) are left out.
+
+    Parameters
+    ----------
+    graph : Graph
+    clusters : int array or tensor (N,)
+
+    Returns
+    -------
+    dict of npsi, modularity, conductance
+        All None for a graph without edges; conductance None if every cluster is left out.
+
+    Raises
+    ------
+    InputError
+        ``clusters`` is not of length N.
+
+    >>> two_edges, _ = Graph.from_edges(4, [0, 2], [1, 3])
+    >>> partition_scores(two_edges, [0, 0, 1, 1])
+    {'npsi': -1.0, 'modularity': 0.5, 'conductance': 0.0}
+    """
+    clusters = as_array(clusters)
+    if len(clusters) != graph.num_nodes:
+        raise InputError(
+            f"clusters: expected one for each of {graph.num_nodes} nodes, got {len(clusters)}"
+        )
+    if graph.num_edges == 0:
+        return {"npsi": None, "modularity": None, "conductance": None}
+    found, clusters = np.unique(clusters, return_inverse=True)
+    num_clusters = len(found)
+    src, dst = clusters[as_array(graph.src)], clusters[as_array(graph.dst)]
+    volume = np.bincount(src, minlength=num_clusters) + np.bincount(dst, minlength=num_clusters)
+    internal_weight = 2 * np.bincount(src[src == dst], minlength=num_clusters)
+    total_weight = 2 * graph.num_edges
+
+    touched = volume > 0
+    volume, internal_weight = volume[touched], internal_weight[touched]
+    volume_share, internal_share = volume / total_weight, internal_weight / total_weight
+    sums = PartitionSums(
+        torch.tensor(float(total_weight)),
+        torch.from_numpy(volume.astype(float)),
+        torch.from_numpy(internal_weight.astype(float)),
+    )
+    smaller_side = np.minimum(volume, total_weight - volume)
+    proper = smaller_side > 0
+    conductance = (volume - internal_weight)[proper] / smaller_side[proper]
+    return {
+        "npsi": npsi(sums).item(),
+        "modularity": float((internal_share - volume_share**2).sum()),
+        "conductance": float(conductance.mean()) if len(conductance) else None,
+    }
+
+
+def davies_bouldin(embedding, clusters) -> float | None:
+    """Davies-Bouldin score of an embedding (N, d): 0 or more, lower is better.
+
+    ``1/K sum_i max_{j != i} (s_i + s_j) / ||c_i - c_j||``, s_i the mean distance to the centroid
+    c_i (scikit-learn's). The loss terms of that name use other spreads and are not this number.
+
+    Returns
+    -------
+    float, or None where it is undefined
+        Fewer than two clusters have a node, or every node has its own.
+
+    Raises
+    ------
+    InputError
+        Embedding and clusters differ in length.
+    ValueError
+        The embedding is not finite (from scikit-learn).
+    """
+    embedding, clusters = as_array(embedding), as_array(clusters)
+    check_equal_length(embedding=embedding, clusters=clusters)
+    if not 2 <= len(np.unique(clusters)) < len(clusters):
+        return None
+    return float(davies_bouldin_score(embedding, clusters))
