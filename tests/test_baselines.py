@@ -17,7 +17,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 from user_dgl import pipeline
 from user_dgl.baselines import BASELINES, gca, settled
 from user_dgl.baselines.training import BaselineTrainer
-from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model, load_data
@@ -28,6 +27,7 @@ from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.losses.discriminators import gaussian_divergence
 from user_dgl.losses.reconstruction import LinkTargets, link_cross_entropy
+from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 SMALL = SyntheticConfig(num_nodes=150, num_blocks=3, average_degree=12, mixing=0.1)
 DATA = ["data.synthetic.num_nodes=300", "data.synthetic.num_blocks=3", "model.num_clusters=3"]

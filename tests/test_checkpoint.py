@@ -7,9 +7,9 @@ import stat
 import pytest
 import torch
 
-from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.errors import InputError
 from user_dgl.runtime.files import write_atomically
+from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 
 def test_round_trip(tmp_path):

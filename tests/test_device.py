@@ -5,9 +5,9 @@ import torch
 
 from user_dgl.config import load_config
 from user_dgl.errors import InputError
-from user_dgl.memory import gpu_memory_line
 from user_dgl.run_directory import RunDirectory
 from user_dgl.runtime.device import device_name, resolve_backend, resolve_device
+from user_dgl.training.memory import gpu_memory_line
 
 CPU = torch.device("cpu")
 

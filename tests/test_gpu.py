@@ -13,7 +13,7 @@ from test_ops import KERNELS
 
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
-from user_dgl.trainer import Trainer
+from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
 LAUNCH = ROOT / "tools" / "launch.py"

@@ -272,8 +272,9 @@ def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkey
 
 def test_without_the_exclusion_candidates_would_hold_some(tmp_path, monkeypatch):
     """That the test above can fail: so many candidates meet held-out pairs."""
-    from user_dgl import preparation, trainer
     from user_dgl.structure.candidates import merge_candidates
+    from user_dgl.training import stages as preparation
+    from user_dgl.training import trainer
 
     for module in (preparation, trainer):
         monkeypatch.setattr(module, "merge_candidates", lambda g, c, _: merge_candidates(g, c))

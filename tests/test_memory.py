@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from user_dgl import memory
 from user_dgl.baselines import settled
 from user_dgl.config import load_config
 from user_dgl.distributed import check_machines
 from user_dgl.errors import InputError
-from user_dgl.memory import check_memory, plan_memory
+from user_dgl.training import memory
+from user_dgl.training.memory import check_memory, plan_memory
 
 ROOT = Path(__file__).parent.parent
 # Page faults of a block in the place of a freed one, and MB that stay afterwards.

@@ -19,7 +19,7 @@ from user_dgl.distributed import _from_whole, _read_and_prepare, _to_whole
 from user_dgl.errors import InputError
 from user_dgl.pipeline import Choices
 from user_dgl.run_directory import RunDirectory
-from user_dgl.trainer import Trainer
+from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = ("model.num_clusters=auto", "train.epochs=4")

@@ -17,8 +17,8 @@ from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.part_propagation import Moments
 from user_dgl.graph.parts import grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
-from user_dgl.partition_trainer import PartitionTrainer
-from user_dgl.trainer import Trainer
+from user_dgl.training.partition_trainer import PartitionTrainer
+from user_dgl.training.trainer import Trainer
 
 SETTINGS = (
     "model.num_clusters=4",

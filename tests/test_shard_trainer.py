@@ -17,10 +17,10 @@ from user_dgl.distributed import assembled, holdings_of
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline import Inputs
-from user_dgl.preparation import prepare
 from user_dgl.shard_trainer import ShardTrainer
 from user_dgl.shards import shards_of
-from user_dgl.trainer import Trainer
+from user_dgl.training.stages import prepare
+from user_dgl.training.trainer import Trainer
 
 COMMON = ("train.precision=float64", "model.num_clusters=4", "model.observed_mix=0")
 DROPOUT = ("model.dropout=0.4", "model.logit_dropout=0.2")

@@ -14,11 +14,11 @@ from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.svd import right_singular_vectors, truncated_svd
-from user_dgl.fit import chosen_labels
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
 from user_dgl.pipeline import train
-from user_dgl.trainer import Trainer
+from user_dgl.training.result import chosen_labels
+from user_dgl.training.trainer import Trainer
 
 SMOOTH = (
     "model.num_clusters=3",
@@ -159,7 +159,7 @@ def test_labels_rule(data):
 @pytest.mark.parametrize(("looser", "expected"), [(0.0, "head"), (0.01, "head"), (0.03, "kmeans")])
 def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, looser, expected):
     given = iter([0.5 * (1 - looser), 0.5])  # of the head, then of k-means
-    monkeypatch.setattr("user_dgl.fit.silhouette", lambda *_: next(given))
+    monkeypatch.setattr("user_dgl.training.result.silhouette", lambda *_: next(given))
     config = load_config(None, [*SMOOTH, "model.labels=auto"])
     assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
 

@@ -16,7 +16,7 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
 from user_dgl.losses.discriminators import Discriminator, GraphSummary
-from user_dgl.trainer import Trainer
+from user_dgl.training.trainer import Trainer
 
 TERMS = {
     "vgae": {"reconstruction", "divergence"},

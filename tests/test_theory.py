@@ -12,7 +12,7 @@ from user_dgl.graph import Graph
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.perturb import random_flip
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
-from user_dgl.trainer import Trainer
+from user_dgl.training.trainer import Trainer
 
 
 def _groups(num_nodes, num_groups):

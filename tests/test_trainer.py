@@ -15,11 +15,11 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.graph import Graph
-from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import random_flip
 from user_dgl.structure.candidates import draw_candidates
 from user_dgl.structure.priors import cosine_weight
-from user_dgl.trainer import Trainer, clusters_in_use
+from user_dgl.training.partition_trainer import PartitionTrainer
+from user_dgl.training.trainer import Trainer, clusters_in_use
 
 SMALL = (
     "model.num_clusters=3",
@@ -71,7 +71,7 @@ def test_global_random_state_is_left_alone(data):
 
 @pytest.mark.parametrize(("bound", "expected"), [(2**25, 1), (0, 2)])
 def test_small_graphs_train_on_one_thread(data, monkeypatch, bound, expected):
-    monkeypatch.setattr("user_dgl.preparation._SINGLE_THREAD_BELOW", bound)
+    monkeypatch.setattr("user_dgl.training.stages._SINGLE_THREAD_BELOW", bound)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -269,7 +269,7 @@ def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch
             assert seen[-1][int(now.losses.argmin())]
         return draw_candidates(config, graph, rng, clusters)
 
-    monkeypatch.setattr("user_dgl.trainer.draw_candidates", drawn)
+    monkeypatch.setattr("user_dgl.training.trainer.draw_candidates", drawn)
     trainer.fit()
     assert len(seen) == 3
     assert not all(map(all, seen)), "all replicas agree: the test shows nothing"

@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from user_dgl.checkpoint import load_checkpoint
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.features.matrix import ColumnStatistics, feature_digest
-from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.parts import metis_assignment
-from user_dgl.memory import floors_memory_mb, gpu_memory_line
 from user_dgl.partition_directory import PartitionDirectory
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline import (
@@ -35,13 +32,6 @@ from user_dgl.pipeline import (
     without_judging,
     write_outputs,
 )
-from user_dgl.preparation import (
-    Preparation,
-    check_sizes,
-    first_weight,
-    initial_pairs,
-    prepare,
-)
 from user_dgl.ranks import Ranks, joined
 from user_dgl.run_directory import RunDirectory
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
@@ -49,6 +39,10 @@ from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
 from user_dgl.shards import shards_of
+from user_dgl.training.checkpoint import load_checkpoint
+from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
+from user_dgl.training.result import Fit, chosen_labels, empty_clusters
+from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
 
 
 def launched() -> bool:

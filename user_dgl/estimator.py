@@ -20,11 +20,11 @@ from user_dgl.config import Config, default_config, load_config
 from user_dgl.data import AttributedGraph
 from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_matrix
 from user_dgl.errors import InputError
-from user_dgl.extension import Extension
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.pipeline import trainer_of, with_features
+from user_dgl.training.out_of_sample import Extension
 
 # Sections and keys of the settings that speak of files and processes.
 _UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")

@@ -16,7 +16,6 @@ from user_dgl.data.edge_list.edges import read_pairs
 from user_dgl.errors import InputError
 from user_dgl.evaluation.ranking_metrics import link_metrics
 from user_dgl.features.cosine import row_dots
-from user_dgl.fit import Fit
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.pairs import LabelledPairs
@@ -24,6 +23,7 @@ from user_dgl.link_score import LinkScore, RunTerms, new_links
 from user_dgl.run_directory import RunDirectory
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
+from user_dgl.training.result import Fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def learn_links(
         As `PairTerms` takes them; without, there is no term of the clustering either, whose
         encoder reads the features that were made of all edges.
     memberships : callable or None
-        Y for other weights of A', see `user_dgl.trainer.Trainer.memberships`.
+        Y for other weights of A', see `user_dgl.training.trainer.Trainer.memberships`.
     """
     started = time.perf_counter()
     if feat is None:

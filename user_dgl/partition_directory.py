@@ -12,7 +12,6 @@ from typing import Any
 import scipy.sparse as sp
 import torch
 
-from user_dgl.checkpoint import load_checkpoint, save_checkpoint
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.schema import to_plain
@@ -22,6 +21,7 @@ from user_dgl.graph.parts import Part
 from user_dgl.runtime.files import write_atomically
 from user_dgl.shard_trainer import Holding
 from user_dgl.shards import Lists, Shard
+from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 # Settings that the parts depend on: a run with others needs parts of its own.
 _DECISIVE = ("seed", "data", "features", "structure", "model")

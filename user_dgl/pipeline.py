@@ -23,19 +23,19 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
 from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.features.preparation import prepare_features
-from user_dgl.fit import Fit
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
 from user_dgl.links import LinkSplit, split_links
-from user_dgl.partition_trainer import PartitionTrainer
 from user_dgl.perturb import Perturbed, Victim, perturb
-from user_dgl.preparation import Preparation, check_num_clusters
 from user_dgl.run_directory import RunDirectory
 from user_dgl.runtime.device import gpu_peak_memory_mb
 from user_dgl.runtime.machine import peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.runtime.versions import versions
-from user_dgl.trainer import Trainer
+from user_dgl.training.partition_trainer import PartitionTrainer
+from user_dgl.training.result import Fit
+from user_dgl.training.stages import Preparation, check_num_clusters
+from user_dgl.training.trainer import Trainer
 
 
 def load_noisy_data(

@@ -517,7 +517,7 @@ def _add_training(page: Page, run: RunDirectory, content: _Content) -> None:
         file = run.path / run.metrics_file
         raise InputError(f"{file}: rows without the loss, or not of numbers: is it damaged?")
     # The weighted terms and the clusters in use, which baselines lack before the end, stand between
-    # these two, see `user_dgl.epochs`.
+    # these two, see `user_dgl.training.loop`.
     first, last = (rows.columns.get_loc(name) for name in ("loss", "lr"))
     curves = {"loss, the sum of the terms": ["loss"]}
     if "exact_loss" in rows:  # of the whole graph, after epochs in which parts were trained

@@ -1,6 +1,6 @@
 """Training of USER by several processes, each of which holds a part of the graph.
 
-The training is that of `user_dgl.trainer.Trainer`, to rounding. Each rank computes the rows of its
+The training is that of `user_dgl.training.trainer.Trainer`, to rounding. Each rank computes the rows of its
 own nodes: products with S take the rows of the halo from the ranks that own them, and gradients go
 back the same way; statistics of BatchNorm and the sums that the loss is a function of are summed
 over all ranks; the gradients of the network too, so that every rank makes the same step. Weights of
@@ -20,16 +20,16 @@ from torch import nn
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
 from user_dgl.encoders.dropout import draw_by
-from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import column_dot
 from user_dgl.graph.ops import edge_dot, neighbor_sum, resolve_engine, weighted_degree
-from user_dgl.memory import plan_memory
 from user_dgl.model import USER, Scope, State, USERLoss
 from user_dgl.ranks import Exchange, Ranks
 from user_dgl.shards import Lists, Shard
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
+from user_dgl.training.loop import EpochLoop, Progress, denormals_flushed, finite_means
+from user_dgl.training.memory import plan_memory
 
 _CPU = torch.device("cpu")
 

@@ -16,8 +16,8 @@ from user_dgl.data.sets.dgl_datasets import load_dgl_dataset
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
-from user_dgl.fit import Fit
-from user_dgl.trainer import Trainer
+from user_dgl.training.result import Fit
+from user_dgl.training.trainer import Trainer
 
 # user_dgl before dgl: its loader makes DGL importable beside a torch newer than 2.2.1, too.
 # isort: split

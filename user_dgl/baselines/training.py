@@ -12,19 +12,19 @@ import torch
 from user_dgl.baselines import BASELINES
 from user_dgl.baselines.base import Problem
 from user_dgl.config import Config
-from user_dgl.epochs import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix, feature_digest
-from user_dgl.fit import Fit, empty_clusters
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.memory import check_memory
-from user_dgl.preparation import check_sizes, prepare, threads_for
 from user_dgl.runtime.device import device_name, resolve_device
+from user_dgl.training.loop import EpochLoop, Progress, denormals_flushed, finite_means
+from user_dgl.training.memory import check_memory
+from user_dgl.training.result import Fit, empty_clusters
+from user_dgl.training.stages import check_sizes, prepare, threads_for
 
 
 class BaselineTrainer(EpochLoop):
-    """Trains the baseline that ``model.kind`` names, with `user_dgl.trainer.Trainer`'s interface.
+    """Trains the baseline that ``model.kind`` names, with `user_dgl.training.trainer.Trainer`'s interface.
 
     All that is drawn in an epoch depends on the seed and the epoch alone, so that a checkpoint
     needs no generator's state. The loss of the result is that of its weights: the mean over the

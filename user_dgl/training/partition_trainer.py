@@ -17,14 +17,14 @@ from torch.nn.functional import softplus
 
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
-from user_dgl.fit import Fit
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.part_propagation import Moments, PartPropagation
 from user_dgl.graph.parts import Part, grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import LossSums, Scope, State
-from user_dgl.trainer import Evaluation, Trainer
+from user_dgl.training.result import Fit
+from user_dgl.training.trainer import Evaluation, Trainer
 
 # Adam's, as torch has them.
 _BETAS, _EPS = (0.9, 0.999), 1e-8

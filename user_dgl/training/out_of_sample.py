@@ -18,11 +18,11 @@ from torch import nn
 from user_dgl.clustering.consensus import joined_points
 from user_dgl.encoders import Smooth
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
-from user_dgl.fit import Fit
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import USER
-from user_dgl.trainer import Trainer
+from user_dgl.training.result import Fit
+from user_dgl.training.trainer import Trainer
 
 
 class ExtendedPropagation:

@@ -15,18 +15,24 @@ from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import Config
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.encoders.dropout import draw_by
-from user_dgl.epochs import EpochLoop, Progress, clusters_in_use, denormals_flushed, finite_means
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix, feature_digest
-from user_dgl.fit import Fit, chosen_labels, empty_clusters
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.memory import check_memory
 from user_dgl.model import USER, USERLoss
-from user_dgl.preparation import check_sizes, first_weight, initial_pairs, prepare, threads_for
 from user_dgl.runtime.device import device_name, resolve_device
 from user_dgl.structure.candidates import draw_candidates, merge_candidates
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
+from user_dgl.training.loop import (
+    EpochLoop,
+    Progress,
+    clusters_in_use,
+    denormals_flushed,
+    finite_means,
+)
+from user_dgl.training.memory import check_memory
+from user_dgl.training.result import Fit, chosen_labels, empty_clusters
+from user_dgl.training.stages import check_sizes, first_weight, initial_pairs, prepare, threads_for
 
 
 class Evaluation(NamedTuple):

@@ -1,0 +1,1 @@
+"""The stages before training, the loop that all trainers share, and the trainers."""
