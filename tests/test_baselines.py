@@ -15,8 +15,8 @@ from torch.distributions import Normal, kl_divergence
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from user_dgl import pipeline
-from user_dgl.baselines import BASELINES, gca, settled
-from user_dgl.baselines.training import BaselineTrainer
+from user_dgl.baselines import BASELINES, gca, resolve_baseline
+from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model, load_data
@@ -43,7 +43,7 @@ def trainer_of(kind, more=(), **callbacks):
     if kind == "deepwalk":  # few nodes, so few updates an epoch
         overrides.append("baseline.lr=0.1")
     overrides += more
-    config, _ = settled(load_config(None, overrides))
+    config, _ = resolve_baseline(load_config(None, overrides))
     feat = prepare_features(data.feat, config.features)
     trainer = BaselineTrainer(data.graph, feat, config, record=rows.append, **callbacks)
     trainer.shows_progress = False
@@ -127,7 +127,7 @@ def test_weights_that_the_last_update_spoils_are_not_embedded():
 
 def test_deepwalk_needs_edges():
     graph = Graph.from_edges(9, [], [])[0]
-    config, _ = settled(load_config(None, ["model.kind=deepwalk", "model.num_clusters=2"]))
+    config, _ = resolve_baseline(load_config(None, ["model.kind=deepwalk", "model.num_clusters=2"]))
     trainer = BaselineTrainer(graph, sp.identity(9, np.float32, "csr"), config)
     with pytest.raises(InputError, match="walks along edges"):
         trainer.fit()
@@ -144,18 +144,20 @@ def test_a_loss_that_is_not_finite_stops_training_with_the_key_to_change():
 
 
 def test_settings_of_the_paper_stand_where_training_looks_for_them():
-    config, warnings = settled(load_config(None, ["model.kind=dgi", "model.num_clusters=3"]))
+    config, warnings = resolve_baseline(
+        load_config(None, ["model.kind=dgi", "model.num_clusters=3"])
+    )
     assert config.baseline.hidden_feats == config.model.hidden_feats == (512,)
     assert config.features.row_norm == "l1"
     assert config.train.epochs == 10_000
     assert not config.structure.learnable
     assert warnings == []
-    assert settled(config) == (config, [])
+    assert resolve_baseline(config) == (config, [])
 
 
 def test_settings_without_effect_are_named():
     overrides = ["model.kind=gae", "baseline.hops=2", "train.lr=0.5", "loss.npsi_weight=2"]
-    config, warnings = settled(load_config(None, [*overrides, "data.noise.rate=0.1"]))
+    config, warnings = resolve_baseline(load_config(None, [*overrides, "data.noise.rate=0.1"]))
     assert config.baseline.hops is None
     assert [line.split(" has no")[0].split(" have no")[0] for line in warnings] == [
         "data.noise.rate=0.1",
@@ -168,7 +170,7 @@ def test_a_baseline_runs_alone_and_deepwalk_on_the_cpu():
     with pytest.raises(InputError, match=r"needs model\.kind=user, got gae"):
         load_config(None, ["model.kind=gae", "model.observed_mix=0"]).check_distributed()
     with pytest.raises(InputError, match="device=cpu"):
-        settled(load_config(None, ["model.kind=deepwalk", "device=cuda"]))
+        resolve_baseline(load_config(None, ["model.kind=deepwalk", "device=cuda"]))
 
 
 def test_user_says_that_the_section_has_no_effect():

@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from user_dgl.baselines import settled
+from user_dgl.baselines import resolve_baseline
 from user_dgl.config import load_config
 from user_dgl.distributed import check_machines
 from user_dgl.errors import InputError
+from user_dgl.runtime.allocator import glibc
 from user_dgl.training import memory
 from user_dgl.training.memory import check_memory, plan_memory
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 _FREED = """
 import resource
 import torch
-from user_dgl import memory
+from user_dgl.runtime import allocator as memory
 
 before = memory.resident_mb()
 with memory.freed_memory_kept():
@@ -147,7 +148,7 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
         check_memory(config, 10_000_000, feat)
     smooth = load_config(ROOT / "configs" / "default.yaml", ["model.num_clusters=5"])
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 1.0)
-    baseline, _ = settled(load_config(None, ["model.kind=gic", "model.num_clusters=5"]))
+    baseline, _ = resolve_baseline(load_config(None, ["model.kind=gic", "model.num_clusters=5"]))
     with pytest.raises(InputError, match=r"lower baseline\.hidden_feats"):
         check_memory(baseline, 100, sp.csr_matrix((50, 20)))
     with pytest.raises(InputError, match="num_components"):
@@ -168,7 +169,7 @@ def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
     monkeypatch.setattr(memory, "available_memory_mb", lambda: 50_000.0)
     plenty = plan_memory(config, 10_000_000, feat)
     assert not tight.keeps_freed
-    if memory._glibc() is None:
+    if glibc() is None:
         pytest.skip("not glibc")
     assert plenty.keeps_freed
     assert plenty.expected_mb > tight.expected_mb

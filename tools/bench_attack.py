@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from user_dgl.baselines import settled
-from user_dgl.baselines.training import BaselineTrainer
+from user_dgl.baselines import resolve_baseline
+from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.config import load_config
 from user_dgl.data import load_data
 from user_dgl.evaluation.floors import smooth_kmeans
@@ -108,7 +108,7 @@ def victims(config, data, graph, seeds) -> tuple[float, float]:
     """Mean NMI of `smooth_kmeans` and of the autoencoder on a graph; NaN without seeds."""
     clusters = config.model.num_clusters
     gae = ["model.kind=gae", "baseline.row_norm=l2", f"model.num_clusters={clusters}"]
-    gae, _ = settled(load_config(None, gae))
+    gae, _ = resolve_baseline(load_config(None, gae))
     feat = prepare_features(data.feat, gae.features)
     scores = []
     for seed in range(seeds):

@@ -254,9 +254,9 @@ def _config(arguments) -> None:
         raise InputError("config: name a YAML file, or give --reference")
     config = load_config(arguments.config, arguments.overrides)
     if config.model.kind != "user":
-        from user_dgl.baselines import settled
+        from user_dgl.baselines import resolve_baseline
 
-        config, _ = settled(config)
+        config, _ = resolve_baseline(config)
     print(to_yaml(config), end="")
 
 

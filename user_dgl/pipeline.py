@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.baselines import settled
-from user_dgl.baselines.training import BaselineTrainer
+from user_dgl.baselines import resolve_baseline
+from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.clustering.num_clusters import most_considered
 from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
 from user_dgl.config import Config
@@ -148,7 +148,7 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     ------
     InputError
     """
-    config, warnings = settled(config)
+    config, warnings = resolve_baseline(config)
     data, noisy, split = load_noisy_data(config, log)
     asked = config
     config, raw_feat, more = with_features(config, noisy.graph, data.feat)
@@ -221,7 +221,7 @@ def finished_result(
     """
     check_num_clusters(config)
     run = RunDirectory(output_dir)
-    run.check_may_enter(settled(config)[0])
+    run.check_may_enter(resolve_baseline(config)[0])
     if not (config.train.resume and run.finished()):
         return None
     log(f"{output_dir}: the run there is finished; nothing to do")

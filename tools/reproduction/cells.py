@@ -115,9 +115,9 @@ def settings_digest(config: Config) -> str:
     """
     if config.model.kind != "user":
         # With the methods, which need torch: seconds that the other tables do without.
-        from user_dgl.baselines import settled
+        from user_dgl.baselines import resolve_baseline
 
-        config, _ = settled(config)
+        config, _ = resolve_baseline(config)
     config = replace(
         config,
         output_dir=None,

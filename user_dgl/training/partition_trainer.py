@@ -253,7 +253,7 @@ class PartitionTrainer(Trainer):
         )
 
     def _embedding(self) -> torch.Tensor:
-        """What the head's linear map reads (N, d), of the state as it was settled."""
+        """What the head's linear map reads (N, d), of the state as it was resolve_baseline."""
         if self.config.model.head != "graph_conv":
             return self._hidden[-1]
         embedding = torch.empty_like(self._hidden[-1])

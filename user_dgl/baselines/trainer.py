@@ -36,7 +36,7 @@ class BaselineTrainer(EpochLoop):
         Observed graph.
     feat : scipy CSR (N, F)
     config : Config
-        As `user_dgl.baselines.settled` gives it.
+        As `user_dgl.baselines.resolve_baseline` gives it.
     log, record, save : callable
         As for `EpochLoop`.
     held_out : int64 (H,), optional

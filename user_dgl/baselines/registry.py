@@ -1,0 +1,109 @@
+"""The rivals that the paper compares USER with, one file each.
+
+Adding one is a file with a `Baseline` and a line in ``BASELINES``, with its name among the choices
+of `ModelConfig.kind`.
+"""
+
+from dataclasses import fields, replace
+
+from user_dgl.baselines.age import AGE
+from user_dgl.baselines.arga import ARGA
+from user_dgl.baselines.base import Baseline
+from user_dgl.baselines.cross_graph import ARGACrossGraph, GAECrossGraph
+from user_dgl.baselines.deepwalk import DeepWalk
+from user_dgl.baselines.dgi import DGI
+from user_dgl.baselines.gae import GAE
+from user_dgl.baselines.gca import GCA
+from user_dgl.baselines.gic import GIC
+from user_dgl.baselines.vgae import VGAE
+from user_dgl.config import (
+    BaselineConfig,
+    Config,
+    FeaturesConfig,
+    LossConfig,
+    ModelConfig,
+    StructureConfig,
+    TrainConfig,
+)
+from user_dgl.errors import InputError
+
+BASELINES: dict[str, type[Baseline]] = {
+    "deepwalk": DeepWalk,
+    "gae": GAE,
+    "vgae": VGAE,
+    "arga": ARGA,
+    "age": AGE,
+    "dgi": DGI,
+    "gic": GIC,
+    "gca": GCA,
+    "gae_cg": GAECrossGraph,
+    "arga_cg": ARGACrossGraph,
+}
+
+# Sections of USER, and the keys in them that a baseline reads.
+_READ = {
+    "features": (FeaturesConfig, ()),
+    "structure": (StructureConfig, ("engine",)),
+    "model": (ModelConfig, ("kind", "num_clusters", "auto_clusters")),
+    "loss": (LossConfig, ()),
+    "train": (TrainConfig, ("resume", "log_every", "checkpoint_every")),
+}
+
+
+def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
+    """Settings in which those of a baseline stand where training looks for them, and warnings.
+
+    A baseline takes ``data``, ``eval``, ``seed``, ``device`` and what speaks of files from the
+    config; its section has the settings of its paper where it has null. The other sections become
+    what describes it: no learned graph, its widths, epochs and scaling of features, links by its
+    embeddings. Settings of USER, and those resolve_baseline before, stay as they are.
+
+    Raises
+    ------
+    InputError
+        The baseline cannot run on the device asked for.
+    """
+    kind = config.model.kind
+    if kind == "user":
+        return config, config.inert_settings()
+    method = BASELINES[kind]
+    if method.cpu_only and config.device == "cuda":
+        raise InputError(f"model.kind={kind} runs on the CPU: use device=cpu")
+    chosen, unused = {}, []
+    for item in fields(BaselineConfig):
+        default, given = (getattr(c, item.name) for c in (method.defaults, config.baseline))
+        if default is None and given is not None:
+            unused.append(f"baseline.{item.name} has no effect with model.kind={kind}")
+        chosen[item.name] = default if given is None or default is None else given
+    baseline = BaselineConfig(**chosen)
+    of_links = config.task == "link_prediction"
+    # Each section with what is read of it, and nothing else.
+    bare = {
+        name: replace(cls(), **{key: getattr(getattr(config, name), key) for key in keys})
+        for name, (cls, keys) in _READ.items()
+    }
+    new = replace(
+        config,
+        device="cpu" if method.cpu_only else config.device,
+        baseline=baseline,
+        features=replace(bare["features"], row_norm=baseline.row_norm or "none"),
+        structure=replace(bare["structure"], learnable=False),
+        model=replace(
+            bare["model"],
+            encoder=method.encoder_name,
+            hidden_feats=baseline.hidden_feats,
+            dropout=0.0,
+            logit_dropout=0.0,
+            observed_mix=0.0,
+        ),
+        loss=bare["loss"],
+        train=replace(bare["train"], epochs=baseline.epochs),
+        links=replace(config.links, score="dot" if of_links else config.links.score),
+    )
+    dead = [name for name in bare if getattr(config, name) not in (bare[name], getattr(new, name))]
+    if dead:
+        unused.append(
+            f"model.kind={kind} has a section of its own, baseline; the settings of USER in "
+            f"{', '.join(dead)} have no effect"
+        )
+    return new, [*new.inert_settings(), *unused]
