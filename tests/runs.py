@@ -5,7 +5,7 @@ import torch
 
 from user_dgl.config import load_config
 from user_dgl.graph import Graph
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.versions import versions
 
 

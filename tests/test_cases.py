@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.cli import main
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 
 USABLE = {
     "s01": ("s01_loops_dups.csv", "s01_features.csv", "s01_labels.txt", 3),

@@ -5,7 +5,7 @@ import torch
 
 from user_dgl.config import load_config
 from user_dgl.errors import InputError
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.device import device_name, resolve_backend, resolve_device
 from user_dgl.training.memory import gpu_memory_line
 

@@ -10,8 +10,8 @@ from runs import ring, write_run
 
 from user_dgl.cli import main
 from user_dgl.data import load_edge_list
-from user_dgl.export import kept_edges
 from user_dgl.graph import Graph
+from user_dgl.output.export import kept_edges
 
 # What people name nodes; all of them stand in tables and can be told apart there.
 ODD_IDS = ["007", "7", "a,b", 'quo"te', "#tag", "% of", "ñ", "NA", "two words", "x;y", "-", "<b>"]

@@ -18,7 +18,7 @@ from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, StoppedError
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.signals import StopSignal
 from user_dgl.training.checkpoint import save_checkpoint
 from user_dgl.training.trainer import Trainer

@@ -21,8 +21,8 @@ from user_dgl.graph import Graph
 from user_dgl.link_prediction import read_link_model
 from user_dgl.link_score import LinkScore, RunTerms, new_links
 from user_dgl.links import split_links
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import random_flip
-from user_dgl.run_directory import RunDirectory
 from user_dgl.structure.critic import criticise
 from user_dgl.structure.link_critic import Examples, link_criticism
 from user_dgl.structure.pair_terms import PairTerms

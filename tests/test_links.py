@@ -17,8 +17,8 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs, draw_pairs
 from user_dgl.links import LinkSplit, split_links
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import perturb
-from user_dgl.run_directory import RunDirectory
 
 
 def pairs_of(pairs) -> set:

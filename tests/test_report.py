@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from runs import ring, write_run
 from test_cli import FAST, QUICKSTART
 
-from user_dgl import figures
 from user_dgl.cli import main
 from user_dgl.graph import Graph
-from user_dgl.report import plane
+from user_dgl.output.report import figures
+from user_dgl.output.report.embedding_map import plane
 
 pytest.importorskip("matplotlib")
 HOSTILE = ['<script>alert("1")</script>', "a'b&amp;", '"><img src=x onerror=alert(2)>', "x, y"]

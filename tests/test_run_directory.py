@@ -12,7 +12,7 @@ from graphs import random_graph
 
 from user_dgl.config import load_config
 from user_dgl.errors import InputError
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 
 CONFIG = load_config(None, ["model.num_clusters=3"])
 

@@ -322,7 +322,7 @@ def _evaluate(arguments) -> None:
 
 
 def _report(arguments) -> None:
-    from user_dgl.report import write_report
+    from user_dgl.output.report.report import write_report
 
     path, missing = write_report(arguments.run_dir)
     if missing:
@@ -331,7 +331,7 @@ def _report(arguments) -> None:
 
 
 def _export(arguments) -> None:
-    from user_dgl.export import Targets, export
+    from user_dgl.output.export import Targets, export
 
     lines = export(
         arguments.run_dir,

@@ -22,6 +22,7 @@ from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.parts import metis_assignment
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.partition_directory import PartitionDirectory
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline import (
@@ -33,7 +34,6 @@ from user_dgl.pipeline import (
     write_outputs,
 )
 from user_dgl.ranks import Ranks, joined
-from user_dgl.run_directory import RunDirectory
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.signals import stop_signal

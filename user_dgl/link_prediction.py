@@ -20,7 +20,7 @@ from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.pairs import LabelledPairs
 from user_dgl.link_score import LinkScore, RunTerms, new_links
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
 from user_dgl.training.result import Fit

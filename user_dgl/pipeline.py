@@ -26,8 +26,8 @@ from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
 from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
 from user_dgl.links import LinkSplit, split_links
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import Perturbed, Victim, perturb
-from user_dgl.run_directory import RunDirectory
 from user_dgl.runtime.device import gpu_peak_memory_mb
 from user_dgl.runtime.machine import peak_memory_mb
 from user_dgl.runtime.signals import stop_signal

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from reproduction.cells import Cell
 from reproduction.tables import NAMES
-from user_dgl.figures import heat_map, normalised, share_inside
+from user_dgl.output.report.figures import heat_map, normalised, share_inside
 
 # Cells of a heat map along a side: a graph of thousands of nodes has too few edges to see them
 # one by one.
@@ -99,7 +99,7 @@ def read_graphs(run: Path) -> tuple[list[sp.csr_matrix], np.ndarray | None, np.n
     The clean graph comes from the run's data, as the noise may have removed edges.
     """
     from user_dgl.data import load_data
-    from user_dgl.run_directory import RunDirectory
+    from user_dgl.output.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     noisy, _, labels = directory.read_input()

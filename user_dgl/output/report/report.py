@@ -5,7 +5,6 @@ Nothing here reads labels: scores come from ``result.json``.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,18 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from pandas.api.types import is_numeric_dtype
-from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits
 
 import user_dgl
 from user_dgl.errors import InputError
-from user_dgl.figures import (
+from user_dgl.output.report.content import (
+    Clusters,
+    Content,
+    read_content,
+    share_of_weight_inside,
+    typical_nodes,
+)
+from user_dgl.output.report.embedding_map import plane
+from user_dgl.output.report.figures import (
     draw_choice,
     draw_heat_map,
     draw_loss,
@@ -31,19 +35,14 @@ from user_dgl.figures import (
     normalised,
     share_inside,
 )
-from user_dgl.graph import Graph
-from user_dgl.html_page import Page
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.report.html_page import Page
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.files import write_atomically
 
 # Cells of a heat map along a side, at most.
 _MOST_CELLS = 400
 # Nodes in the map of the embeddings: t-SNE of so many takes seconds.
 _MOST_POINTS = 1500
-# Fewer points than that have no neighbourhoods for t-SNE to keep.
-_LEAST_FOR_TSNE = 50
-_TYPICAL_NODES = 3
-_LONGEST_ID = 40
 _SCORES = {
     "npsi": ("NPSI, bits", "lower is better"),
     "modularity": ("modularity", "higher is better"),
@@ -99,7 +98,7 @@ def write_report(run_dir: Path) -> tuple[Path, list[str]]:
     """
     run = RunDirectory(run_dir)
     with drawing():
-        content = _read(run)
+        content = read_content(run)
         page = _page(run, content)
     try:
         (run_dir / run.pictures_dir).mkdir(exist_ok=True)
@@ -119,92 +118,11 @@ def write_report(run_dir: Path) -> tuple[Path, list[str]]:
 # What the files hold
 
 
-class _Clusters:
-    """Clusters with the largest first.
-
-    Attributes
-    ----------
-    names : (K,)
-        As in ``clusters.csv``.
-    sizes : (K,)
-        Nodes of each.
-    rank : (N,)
-        Which of them each node is in.
-    order : (N,)
-        Nodes by cluster.
-    """
-
-    def __init__(self, clusters: np.ndarray):
-        names, codes, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-        largest_first = np.argsort(-sizes, kind="stable")
-        place = np.empty(len(names), dtype=np.int64)
-        place[largest_first] = np.arange(len(names))
-        self.names, self.sizes = names[largest_first], sizes[largest_first]
-        self.rank = place[codes]
-        self.order = np.argsort(self.rank, kind="stable")
-
-
-@dataclass(eq=False)
-class _Content:
-    """A run as read; what it has not got yet is None."""
-
-    missing: list[str]
-    config: str | None = None
-    rows: list[dict[str, Any]] | None = None
-    result: dict[str, Any] | None = None
-    node_ids: list[str] | None = None
-    clusters: _Clusters | None = None
-    embedding: np.ndarray | None = None
-    observed: Graph | None = None
-    added: np.ndarray | None = None
-    learned: sp.csr_matrix | None = None
-
-
-def _read(run: RunDirectory) -> _Content:
-    if not run.path.is_dir():
-        raise InputError(f"{run.path}: no such folder: give the output_dir of a run")
-    there = {
-        name: (run.path / name).is_file()
-        for name in (
-            run.config_file, run.metrics_file, run.input_file, run.clusters_file,
-            run.embedding_file, run.learned_file, run.result_file,
-        )
-    }  # fmt: skip
-    content = _Content([name for name, is_there in there.items() if not is_there])
-    if not any(there[name] for name in (run.metrics_file, run.clusters_file, run.result_file)):
-        raise InputError(
-            f"{run.path}: no run to report on: {', '.join(content.missing)} missing; train first, "
-            "and give the run's output_dir"
-        )
-    counts = {}
-    if there[run.config_file]:
-        content.config = run.read_config_text()
-    if there[run.metrics_file]:
-        content.rows = run.read_metrics()
-    if there[run.result_file]:
-        content.result = run.read_result()
-    if there[run.clusters_file]:
-        content.node_ids, clusters = run.read_clusters()
-        content.clusters = _Clusters(clusters)
-        counts["clusters"] = len(clusters)
-    if there[run.embedding_file]:
-        content.embedding = run.read_embedding()
-        counts["embeddings"] = len(content.embedding)
-    if there[run.input_file]:
-        content.observed, content.added, _ = run.read_input()
-        counts["nodes"] = content.observed.num_nodes
-    if there[run.learned_file]:
-        content.learned = run.read_learned_graph()
-        counts["rows of A'"] = content.learned.shape[0]
-    run.check_sizes(**counts)
-    return content
-
-
 # -------------------------------------------------------------------------------------------------
 # The page
 
 
-def _page(run: RunDirectory, content: _Content) -> Page:
+def _page(run: RunDirectory, content: Content) -> Page:
     page = Page(f"user_dgl run {run.path}")
     result = content.result
     if content.missing:
@@ -235,7 +153,7 @@ def _page(run: RunDirectory, content: _Content) -> Page:
     return page
 
 
-def _unfinished(run: RunDirectory, content: _Content) -> str:
+def _unfinished(run: RunDirectory, content: Content) -> str:
     if run.result_file not in content.missing:
         return "This page shows the rest."
     reached = f" after {content.rows[-1]['epoch']} epochs" if content.rows else ""
@@ -328,7 +246,7 @@ def _compare(page: Page, metrics: dict[str, Any], floors: dict[str, dict[str, An
         page.notice(f"{said.format('below')}: training brought nothing that it has not.")
 
 
-def _add_clusters(page: Page, content: _Content) -> None:
+def _add_clusters(page: Page, content: Content) -> None:
     clusters = content.clusters
     sizes, num_nodes = clusters.sizes, len(clusters.rank)
     page.section("Clusters")
@@ -350,13 +268,13 @@ def _add_clusters(page: Page, content: _Content) -> None:
     }
     said = []
     if content.observed is not None:
-        columns["% inside, A"] = _inside(content.observed.to_scipy(), clusters.rank)
+        columns["% inside, A"] = share_of_weight_inside(content.observed.to_scipy(), clusters.rank)
     if content.learned is not None:
-        columns["% inside, A'"] = _inside(content.learned, clusters.rank)
+        columns["% inside, A'"] = share_of_weight_inside(content.learned, clusters.rank)
     if content.observed is not None or content.learned is not None:
         said.append("% inside: of the weight of edges at a cluster's nodes, what stays inside it.")
     if content.embedding is not None:
-        columns["typical nodes"] = _typical_nodes(content)
+        columns["typical nodes"] = typical_nodes(content)
         said.append("Typical nodes: those whose embeddings are nearest to the cluster's mean.")
     rows = list(zip(*columns.values(), strict=True))
     page.table("Clusters, the largest first", list(columns), rows)
@@ -378,38 +296,11 @@ def _add_choice(page: Page, result: dict[str, Any]) -> None:
     )
 
 
-def _inside(matrix: sp.csr_matrix, groups: np.ndarray) -> list[float | None]:
-    """Of the weight at each group's nodes, what stays inside it, percent; None where none is."""
-    entries = matrix.tocoo()
-    rows, columns = groups[entries.row], groups[entries.col]
-    size = int(groups.max()) + 1
-    volume = np.bincount(rows, entries.data, minlength=size)
-    same = rows == columns
-    internal = np.bincount(rows[same], entries.data[same], minlength=size)
-    return [
-        100 * part / all_ if all_ else None for part, all_ in zip(internal, volume, strict=True)
-    ]
-
-
-def _typical_nodes(content: _Content) -> list[str]:
-    typical = []
-    clusters = content.clusters
-    for nodes in np.split(clusters.order, np.cumsum(clusters.sizes)[:-1]):
-        rows = content.embedding[nodes]
-        nearest = np.argsort(((rows - rows.mean(0)) ** 2).sum(1), kind="stable")[:_TYPICAL_NODES]
-        typical.append(" · ".join(_short(content.node_ids[node]) for node in nodes[nearest]))
-    return typical
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_ID else text[: _LONGEST_ID - 1] + "…"
-
-
 # -------------------------------------------------------------------------------------------------
 # Pictures
 
 
-def _add_map(page: Page, embedding: np.ndarray, clusters: _Clusters) -> None:
+def _add_map(page: Page, embedding: np.ndarray, clusters: Clusters) -> None:
     nodes, drawn = np.arange(len(embedding)), "all"
     if len(nodes) > _MOST_POINTS:
         drawn = f"{_MOST_POINTS:,} of {len(nodes):,}, randomly drawn,"
@@ -425,37 +316,7 @@ def _add_map(page: Page, embedding: np.ndarray, clusters: _Clusters) -> None:
     )
 
 
-def plane(embedding: np.ndarray) -> tuple[np.ndarray, str]:
-    """Embeddings in the plane, the same each time, and a sentence that says how.
-
-    With 50 nodes or more t-SNE of the leading principal components, started from the first two of
-    them; else these two.
-
-    Parameters
-    ----------
-    embedding : (M, d)
-
-    Returns
-    -------
-    ndarray (M, 2), str
-    """
-    if (embedding == embedding[0]).all():
-        return np.zeros((len(embedding), 2)), "All embeddings are equal."
-    size = min(50, *embedding.shape)
-    with threadpool_limits(1):  # the order of sums, and so the picture, would depend on them
-        pca = PCA(size, svd_solver="full").fit(embedding)
-        components = pca.transform(embedding)
-        two = np.pad(components, ((0, 0), (0, max(0, 2 - size))))[:, :2]
-        if len(embedding) < _LEAST_FOR_TSNE:
-            share = 100 * pca.explained_variance_ratio_[:2].sum()
-            return two, f"Two principal components, with {share:.0f}\u00a0% of the variance."
-        start = two / two[:, 0].std() * 1e-4
-        tsne = TSNE(init=start, max_iter=500, random_state=0, n_jobs=1)
-        points = tsne.fit_transform(components)
-    return points, "t-SNE: near nodes are alike; distances between groups say little."
-
-
-def _add_graphs(page: Page, content: _Content) -> None:
+def _add_graphs(page: Page, content: Content) -> None:
     page.section("The observed graph A and the learned graph A'")
     observed, learned = content.observed, content.learned
     if content.clusters is not None and observed.num_edges and learned.data.any():
@@ -489,7 +350,7 @@ def _add_graphs(page: Page, content: _Content) -> None:
     page.table("Weights in A'", ["", "pairs", "mean", "std", "min", "max"], rows)
 
 
-def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
+def _add_heat_maps(page: Page, observed, learned, clusters: Clusters) -> None:
     order = clusters.order
     # So that the mean cell of A holds half an edge: fewer cells would hide the noise, and of more
     # most would be empty.
@@ -510,7 +371,7 @@ def _add_heat_maps(page: Page, observed, learned, clusters: _Clusters) -> None:
         )
 
 
-def _add_training(page: Page, run: RunDirectory, content: _Content) -> None:
+def _add_training(page: Page, run: RunDirectory, content: Content) -> None:
     rows = pd.DataFrame(content.rows)
     numeric = all(map(is_numeric_dtype, rows.dtypes))
     if not numeric or not {"loss", "lr"} <= set(rows.columns):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from user_dgl.figures import png
+from user_dgl.output.report.figures import png
 
 _MOST_ROWS = 25  # of a table that is shown whole
 _CSS = """

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pandas.api.types import is_numeric_dtype
 
 from user_dgl.errors import InputError
-from user_dgl.run_directory import RunDirectory
+from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.files import write_atomically
 
 _SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".npy", ".csv")}
