@@ -18,9 +18,9 @@ from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.evaluation.ranking_metrics import link_metrics, weight_auc
 from user_dgl.graph import Graph
-from user_dgl.link_prediction import read_link_model
-from user_dgl.link_score import LinkScore, RunTerms, new_links
-from user_dgl.links import split_links
+from user_dgl.links.prediction import read_link_model
+from user_dgl.links.score import LinkScore, RunTerms, new_links
+from user_dgl.links.split import split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import random_flip
 from user_dgl.structure.critic import criticise
@@ -176,7 +176,7 @@ def test_rising_terms_do_not_see_where_an_edge_was_taken(edges):
 def test_blocks_of_pairs_change_nothing(scored, monkeypatch):
     split, _, terms, score = scored
     whole = score(terms, split.test.pairs)
-    monkeypatch.setattr("user_dgl.link_score._BLOCK_PAIRS", 7)
+    monkeypatch.setattr("user_dgl.links.score._BLOCK_PAIRS", 7)
     np.testing.assert_array_equal(score(terms, split.test.pairs), whole)
     assert len(score(terms, np.empty((2, 0), dtype=np.int64))) == 0
 
@@ -197,7 +197,7 @@ def _best(terms, score, graph, node: int, count: int) -> np.ndarray:
 
 def test_new_links_are_the_best_of_all(scored, monkeypatch):
     """With a pool of all nodes, those of an exhaustive search."""
-    monkeypatch.setattr("user_dgl.link_score._LEAST_POOL", 1000)
+    monkeypatch.setattr("user_dgl.links.score._LEAST_POOL", 1000)
     _, graph, terms, score = scored
     node, other, log_odds = _new_links(terms, score, graph, 3)
     assert (graph.positions(np.minimum(node, other) * 400 + np.maximum(node, other)) < 0).all()
@@ -221,7 +221,7 @@ def test_few_near_nodes_hold_most_of_the_best(scored):
 
 
 def test_a_pool_beyond_memory_is_refused(scored, monkeypatch):
-    monkeypatch.setattr("user_dgl.link_score.available_memory_mb", lambda: 0.1)
+    monkeypatch.setattr("user_dgl.links.score.available_memory_mb", lambda: 0.1)
     _, graph, terms, score = scored
     with pytest.raises(InputError, match=r"100 nearest of 400 nodes .* fewer links a node"):
         _new_links(terms, score, graph, 3)

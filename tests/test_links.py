@@ -16,7 +16,7 @@ from user_dgl.config import LinksConfig, NoiseConfig, load_config
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs, draw_pairs
-from user_dgl.links import LinkSplit, split_links
+from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import perturb
 
@@ -244,8 +244,8 @@ def test_training_depends_on_nothing_that_is_held_out(kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkeypatch):
-    from user_dgl import link_score
     from user_dgl.clustering import smoothed_view as smoothing
+    from user_dgl.links import score as link_score
     from user_dgl.structure import critic
 
     drawn, original = [], critic.random_pairs

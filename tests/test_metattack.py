@@ -23,7 +23,7 @@ from user_dgl.evaluation.floors import smooth_kmeans
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.links import split_links
+from user_dgl.links.split import split_links
 from user_dgl.perturb import Victim, metattack, perturb, random_flip, stored_graph
 from user_dgl.perturb.metattack import attack_steps, best_pairs
 from user_dgl.perturb.stored import recipe_of

@@ -347,7 +347,7 @@ def _predict_links(arguments) -> None:
     out = arguments.out
     if out is not None:
         _check_output_file(out, suffix=".csv")
-    from user_dgl.link_prediction import predict_new_links, predict_pairs
+    from user_dgl.links.prediction import predict_new_links, predict_pairs
     from user_dgl.runtime.files import write_atomically
 
     if arguments.pairs is not None:

@@ -24,8 +24,8 @@ from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
 from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
-from user_dgl.link_prediction import LinkModel, draw_examples, learn_links, read_link_model
-from user_dgl.links import LinkSplit, split_links
+from user_dgl.links.prediction import LinkModel, draw_examples, learn_links, read_link_model
+from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import Perturbed, Victim, perturb
 from user_dgl.runtime.device import gpu_peak_memory_mb

@@ -22,8 +22,8 @@ from user_dgl.config.strict_yaml import parse_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
-from user_dgl.link_score import LinkScore
-from user_dgl.links import LinkSplit
+from user_dgl.links.score import LinkScore
+from user_dgl.links.split import LinkSplit
 from user_dgl.runtime.files import write_atomically
 from user_dgl.structure.additive_logit import AdditiveLogit
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint

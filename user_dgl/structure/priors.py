@@ -43,7 +43,7 @@ def prior_of(
     """First weight of each observed edge.
 
     ``uniform``, or A' not learnable: 1, as in the paper. ``feature_cosine``: see `cosine_weight`.
-    ``critic``: see `user_dgl.structure.critic`. ``link_critic``: see `user_dgl.link_score`.
+    ``critic``: see `user_dgl.structure.critic`. ``link_critic``: see `user_dgl.links.score`.
 
     Parameters
     ----------

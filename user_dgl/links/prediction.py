@@ -19,7 +19,7 @@ from user_dgl.features.cosine import row_dots
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.pairs import LabelledPairs
-from user_dgl.link_score import LinkScore, RunTerms, new_links
+from user_dgl.links.score import LinkScore, RunTerms, new_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
@@ -199,7 +199,7 @@ def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
     -------
     DataFrame
         ``source``, ``target`` (the user's ids) and ``score``, that of ``links.score``, by source in
-        the order of ``clusters.csv``, the likeliest first; see `user_dgl.link_score.new_links`.
+        the order of ``clusters.csv``, the likeliest first; see `user_dgl.links.score.new_links`.
         Neither the edges that the run was trained on nor those that it held out are new.
     int
         Nodes that get none.
