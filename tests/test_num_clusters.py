@@ -18,7 +18,7 @@ from user_dgl.data import block_model
 from user_dgl.distributed import _from_whole, _read_and_prepare, _to_whole
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
-from user_dgl.pipeline import Choices
+from user_dgl.pipeline.result import Choices
 from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]

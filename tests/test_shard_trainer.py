@@ -16,7 +16,7 @@ from user_dgl.data import block_model
 from user_dgl.distributed import assembled, holdings_of
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
-from user_dgl.pipeline import Inputs
+from user_dgl.pipeline.inputs import Inputs
 from user_dgl.shard_trainer import ShardTrainer
 from user_dgl.shards import shards_of
 from user_dgl.training.stages import prepare

@@ -34,7 +34,7 @@ from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.perturb import perturb
-from user_dgl.pipeline import with_features
+from user_dgl.pipeline.inputs import with_features
 from user_dgl.structure.priors import prior_of
 
 RESULTS = Path(__file__).with_name("results")

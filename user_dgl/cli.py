@@ -264,7 +264,7 @@ def _perturb(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
     from user_dgl.perturb.stored import recipe_of, write_graph
-    from user_dgl.pipeline import load_noisy_data
+    from user_dgl.pipeline.inputs import load_noisy_data
     from user_dgl.runtime.files import write_atomically
 
     data, noisy, _ = load_noisy_data(config, _log)

@@ -25,14 +25,9 @@ from user_dgl.graph.parts import metis_assignment
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.partition_directory import PartitionDirectory
 from user_dgl.perturb import Perturbed
-from user_dgl.pipeline import (
-    Choices,
-    Inputs,
-    finished_result,
-    read_inputs,
-    without_judging,
-    write_outputs,
-)
+from user_dgl.pipeline.inputs import Inputs, read_inputs, without_judging
+from user_dgl.pipeline.result import Choices, write_outputs
+from user_dgl.pipeline.train import finished_result
 from user_dgl.ranks import Ranks, joined
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb

@@ -23,7 +23,8 @@ from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
-from user_dgl.pipeline import trainer_of, with_features
+from user_dgl.pipeline.inputs import with_features
+from user_dgl.pipeline.train import trainer_of
 from user_dgl.training.out_of_sample import Extension
 
 # Sections and keys of the settings that speak of files and processes.

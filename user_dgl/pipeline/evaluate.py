@@ -1,0 +1,46 @@
+"""Metrics and scores recomputed from the files of a run."""
+
+from pathlib import Path
+from typing import Any
+
+from user_dgl.data import read_labels
+from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
+from user_dgl.links.prediction import read_link_model
+from user_dgl.output.run_directory import RunDirectory
+from user_dgl.pipeline.result import labels_or_unlabelled, scores_of
+
+
+def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
+    """Metrics and label-free scores recomputed from the files of a run; trains nothing.
+
+    Of link prediction, ``metrics`` are those of the pairs held out, and the clustering's are
+    ``cluster_metrics``.
+
+    Parameters
+    ----------
+    run_dir : Path
+    labels_file : Path, optional
+        Labels by order or by id; default: those of the run's data.
+
+    Returns
+    -------
+    dict
+        ``metrics``, ``num_labelled_nodes``, ``scores``, ``num_clusters_found``, ``weight_auc``,
+        ``weight_ap``.
+    """
+    run = RunDirectory(run_dir)
+    graph, added, labels = run.read_input()
+    node_ids, clusters = run.read_clusters()
+    embedding = run.read_embedding()
+    run.check_sizes(nodes=graph.num_nodes, clusters=len(node_ids), embeddings=len(embedding))
+    if labels_file is not None:
+        labels = read_labels(labels_file, node_ids, graph.num_nodes)
+    report = scores_of(graph, clusters, embedding, labels_or_unlabelled(labels, graph.num_nodes))
+    observed_weight = run.read_learned_weight(graph)
+    report["weight_auc"] = weight_auc(observed_weight, added)
+    report["weight_ap"] = weight_ap(observed_weight, added)
+    held_out = run.read_links()
+    if held_out is not None:
+        report["cluster_metrics"] = report["metrics"]
+        report |= read_link_model(run).report(held_out, run.read_config().links.score)
+    return report

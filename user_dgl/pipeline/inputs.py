@@ -1,0 +1,148 @@
+"""What a run starts from: data, noise, held-out pairs, prepared features."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import scipy.sparse as sp
+
+from user_dgl.baselines import resolve_baseline
+from user_dgl.clustering.num_clusters import most_considered
+from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
+from user_dgl.config import Config
+from user_dgl.data import AttributedGraph, data_root, load_data
+from user_dgl.errors import InputError
+from user_dgl.features.preparation import prepare_features
+from user_dgl.graph import Graph
+from user_dgl.links.split import LinkSplit, split_links
+from user_dgl.perturb import Perturbed, Victim, perturb
+
+
+def load_noisy_data(
+    config: Config, log: Callable[[str], None]
+) -> tuple[AttributedGraph, Perturbed, LinkSplit | None]:
+    """The data set, its graph after the noise that the settings ask for, and what is held out.
+
+    For link prediction the graph is the data set's without the edges that are held out, before
+    noise as after it. What was cleaned while reading goes to ``log``, a line each.
+    """
+    data, split, held_out = load_data(config.data), None, None
+    if config.task == "link_prediction":
+        split = split_links(data.graph, config.links, config.seed)
+        data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys
+    noise, root, victim = config.data.noise, data_root(config.data), None
+    if noise.kind == "metattack":  # the one kind that sees labels
+        victim = Victim(data.feat, data.labels)
+    noisy = perturb(data.graph, noise, config.seed, root, held_out, victim, log)
+    for note in (*data.notes, *noisy.notes):
+        log(f"Note: {note}")
+    return data, noisy, split
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    asked : Config
+        The settings as given.
+    config : Config
+        As the data allow, and with the number of clusters once that is known.
+    data : AttributedGraph
+    noisy : Perturbed
+    raw_feat, feat : scipy CSR (N, F) or None
+        Features as they are, and as the settings prepare them; None where only parts are at hand.
+    num_features : int
+        F.
+    warnings : list of str
+    split : LinkSplit or None
+        For link prediction: ``data`` and ``noisy`` lack what it holds out.
+    """
+
+    asked: Config
+    config: Config
+    data: AttributedGraph
+    noisy: Perturbed
+    raw_feat: sp.csr_matrix | None
+    feat: sp.csr_matrix | None
+    num_features: int
+    warnings: list[str]
+    split: LinkSplit | None = None
+
+    def resolved(self, output_dir: Path) -> Config:
+        """The settings that repeat the run from anywhere."""
+        root = str(data_root(self.asked.data).resolve())
+        data = dataclasses.replace(self.asked.data, root=root)
+        return dataclasses.replace(self.asked, output_dir=str(output_dir), data=data)
+
+    def summary(self, engine: str, output_dir: Path) -> str:
+        """One line on what is trained."""
+        return (
+            f"{self.data.num_nodes} nodes, {self.noisy.graph.num_edges} edges, "
+            f"{self.num_features} features, engine {engine}; writing to {output_dir}"
+        )
+
+
+def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
+    """Data, noise and prepared features of some settings.
+
+    Raises
+    ------
+    InputError
+    """
+    config, warnings = resolve_baseline(config)
+    data, noisy, split = load_noisy_data(config, log)
+    asked = config
+    config, raw_feat, more = with_features(config, noisy.graph, data.feat)
+    warnings += more
+    for warning in warnings:
+        log(f"Warning: {warning}")
+    feat = prepare_features(raw_feat, config.features)
+    return Inputs(asked, config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
+
+
+def with_features(
+    config: Config, graph: Graph, feat: sp.csr_matrix | None
+) -> tuple[Config, sp.csr_matrix, list[str]]:
+    """Features to train on, settings that suit them and warnings.
+
+    Without features, those are the neighbours of each node: its row of the adjacency.
+    """
+    warnings = []
+    if feat is None:
+        if not graph.num_edges:
+            raise InputError(
+                "neither edges nor features: nothing to tell the nodes apart by; give "
+                "data.features (--features FILE) or a graph with edges"
+            )
+        feat = graph.to_scipy()
+        # Such features hold the edges that critic and view leave out to judge by them.
+        config = without_judging(config)
+        warnings.append(
+            "the data have no features: the neighbours of a node serve as its features, every edge "
+            "starts at weight 1 and the share of own features is not chosen"
+        )
+    columns, model = feat.shape[1], config.model
+    if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
+        warnings.append(
+            f"model.num_clusters=auto: features of {columns} columns tell at most {columns - 1} "
+            "clusters apart, so that no more are thought of"
+        )
+    alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
+    if alone.any():
+        warnings.append(
+            f"{alone.sum()} nodes have neither edges nor features: their clusters mean nothing"
+        )
+    return config, feat, warnings
+
+
+def without_judging(config: Config) -> Config:
+    """The settings without stages that hold edges out of features made of edges."""
+    structure = dataclasses.replace(config.structure, prior="uniform")
+    smooth = config.model.smooth
+    if smooth.self_share is None:
+        smooth = dataclasses.replace(smooth, self_share=DEFAULT_SELF_SHARE)
+    model = dataclasses.replace(config.model, smooth=smooth)
+    return dataclasses.replace(config, structure=structure, model=model)

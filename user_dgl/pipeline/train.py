@@ -1,0 +1,116 @@
+"""From settings to a run directory: data, noise, training, scores."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from user_dgl.baselines import resolve_baseline
+from user_dgl.baselines.trainer import BaselineTrainer
+from user_dgl.config import Config
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+from user_dgl.links.prediction import draw_examples, learn_links
+from user_dgl.output.run_directory import RunDirectory
+from user_dgl.pipeline.inputs import read_inputs
+from user_dgl.pipeline.result import Choices, write_outputs
+from user_dgl.runtime.signals import stop_signal
+from user_dgl.training.partition_trainer import PartitionTrainer
+from user_dgl.training.stages import check_num_clusters
+from user_dgl.training.trainer import Trainer
+
+
+def trainer_of(
+    config: Config,
+    graph: Graph,
+    feat: sp.csr_matrix,
+    log: Callable[[str], None],
+    held_out: np.ndarray | None = None,
+) -> Trainer | BaselineTrainer:
+    """The trainer that ``model.kind`` and ``train.mode`` ask for; ``held_out`` as in `Trainer`."""
+    if config.model.kind != "user":
+        kind = BaselineTrainer
+    else:
+        kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+    return kind(graph, feat, config, log=log, held_out=held_out)
+
+
+def finished_result(
+    config: Config, output_dir: Path, log: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """The result of a run that is to be resumed and has ended already.
+
+    Raises
+    ------
+    InputError
+        The settings are of no run that may enter the folder, found out before the data are read.
+    """
+    check_num_clusters(config)
+    run = RunDirectory(output_dir)
+    run.check_may_enter(resolve_baseline(config)[0])
+    if not (config.train.resume and run.finished()):
+        return None
+    log(f"{output_dir}: the run there is finished; nothing to do")
+    return run.read_result()
+
+
+def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
+    """Run the settings to the end and write the run directory.
+
+    Data are read and checked before the directory is touched.
+
+    Parameters
+    ----------
+    config : Config
+    output_dir : Path
+    log : callable
+        Gets each line for people.
+
+    Returns
+    -------
+    dict
+        The content of ``result.json``.
+
+    Raises
+    ------
+    InputError, NonFiniteLossError
+    """
+    started = time.perf_counter()
+    run, finished = RunDirectory(output_dir), finished_result(config, output_dir, log)
+    if finished is not None:
+        return finished
+    if config.distributed.partition is not None:
+        log("Warning: distributed.partition has no effect without tools/launch.py")
+    inputs = read_inputs(config, log)
+    graph, split = inputs.noisy.graph, inputs.split
+    held_out = examples = links = None
+    if split is not None:
+        held_out = split.held_out_keys
+        examples = draw_examples(inputs.config, graph, held_out)
+    trainer = trainer_of(inputs.config, graph, inputs.feat, log, held_out)
+
+    resolved = inputs.resolved(output_dir)
+    checkpoint = run.checkpoint_to_resume(resolved)
+    if checkpoint is not None and "shards" in checkpoint:
+        raise InputError(
+            f"{output_dir}: the checkpoint there is of a distributed run: go on with "
+            "tools/launch.py, with any number of processes"
+        )
+    inputs = dataclasses.replace(inputs, config=trainer.config)
+    log(inputs.summary(trainer.engine, output_dir))
+    trainer.begin = lambda: run.begin(resolved, checkpoint)
+    trainer.record, trainer.save = run.record, run.save_checkpoint
+    with stop_signal() as trainer.stop:
+        fit = trainer.fit(checkpoint)
+    choices = Choices.of(trainer.preparation)
+    if isinstance(trainer, PartitionTrainer):
+        choices.sections["partition"] = trainer.partition
+    if examples is not None:
+        feat = None if inputs.data.feat is None else inputs.feat
+        links = learn_links(inputs.config, examples, fit, feat, trainer.memberships())
+    del trainer  # its state is larger than all that is still to come
+    return write_outputs(run, inputs, fit, choices, started, log, links)
