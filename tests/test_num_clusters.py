@@ -15,7 +15,8 @@ from user_dgl.cli import main
 from user_dgl.clustering.num_clusters import spectral_slopes
 from user_dgl.config import AutoClustersConfig, SyntheticConfig, default_config, load_config
 from user_dgl.data import block_model
-from user_dgl.distributed import _from_whole, _read_and_prepare, _to_whole
+from user_dgl.distributed.assembly import read_and_prepare
+from user_dgl.distributed.partition import from_whole, to_whole
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.result import Choices
@@ -201,8 +202,8 @@ def test_several_processes(run_dir, tmp_path):
 
 def test_what_a_partition_keeps():
     config = load_config(default_config(), [*SYNTHETIC, *SETTINGS])
-    inputs, preparation = _read_and_prepare(config, lambda line: None)
-    again, choices = _from_whole(_to_whole(inputs, Choices.of(preparation)), config)
+    inputs, preparation = read_and_prepare(config, lambda line: None)
+    again, choices = from_whole(to_whole(inputs, Choices.of(preparation)), config)
     assert again.asked == inputs.asked == config
     assert again.config == inputs.config
     assert again.config.model.num_clusters == 4

@@ -11,8 +11,8 @@ import torch
 
 from user_dgl.cli import main
 from user_dgl.config import load_config
+from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.errors import InputError
-from user_dgl.partition_directory import PartitionDirectory
 
 ROOT = Path(__file__).parent.parent
 CONFIG = str(ROOT / "configs" / "default.yaml")

@@ -13,12 +13,12 @@ from thread_ranks import together
 from user_dgl import distributed
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
-from user_dgl.distributed import assembled, holdings_of
+from user_dgl.distributed.assembly import assembled, holdings_of
+from user_dgl.distributed.shards import shards_of
+from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs
-from user_dgl.shard_trainer import ShardTrainer
-from user_dgl.shards import shards_of
 from user_dgl.training.stages import prepare
 from user_dgl.training.trainer import Trainer
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from user_dgl.ranks import Ranks
+from user_dgl.distributed.ranks import Ranks
 
 
 class ThreadRanks(Ranks):

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
+from user_dgl.clustering.smoothed_view import SmoothedView
+from user_dgl.features.matrix import ColumnStatistics
 from user_dgl.graph import Graph
 from user_dgl.graph.parts import Part, parts_of
 
@@ -106,3 +109,37 @@ def _lists(own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]) -
             )
         )
     return lists
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """All that a rank needs of data and preparation.
+
+    Attributes
+    ----------
+    shard : Shard
+    num_nodes, num_pairs, num_observed : int
+        Of the whole graph.
+    feat : scipy CSR (n, F)
+        Of its own nodes.
+    columns : ColumnStatistics
+        Of all nodes.
+    observed : bool Tensor (p,)
+        Which pairs of the part are observed edges.
+    first_weight : Tensor (p,)
+    view : SmoothedView or None
+        With the points and clusters of its own nodes.
+    digest : str
+        Of all pairs and features, to know them again.
+    """
+
+    shard: Shard
+    num_nodes: int
+    num_pairs: int
+    num_observed: int
+    feat: sp.csr_matrix
+    columns: ColumnStatistics
+    observed: torch.Tensor
+    first_weight: torch.Tensor
+    view: SmoothedView | None
+    digest: str

@@ -15,12 +15,11 @@ import torch
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.schema import to_plain
+from user_dgl.distributed.shards import Holding, Lists, Shard
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics
 from user_dgl.graph.parts import Part
 from user_dgl.runtime.files import write_atomically
-from user_dgl.shard_trainer import Holding
-from user_dgl.shards import Lists, Shard
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 # Settings that the parts depend on: a run with others needs parts of its own.

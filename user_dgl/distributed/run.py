@@ -3,7 +3,6 @@
 ``tools/launch.py`` starts the processes; each of them calls `train`.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -11,33 +10,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
-from user_dgl.data import AttributedGraph, data_root
+from user_dgl.distributed.assembly import assembled, holdings_of, read_and_prepare
+from user_dgl.distributed.directory import PartitionDirectory
+from user_dgl.distributed.partition import from_whole
+from user_dgl.distributed.ranks import Ranks, joined
+from user_dgl.distributed.shards import Holding
+from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.errors import InputError, NonFiniteLossError
-from user_dgl.features.matrix import ColumnStatistics, feature_digest
-from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.graph.parts import metis_assignment
 from user_dgl.output.run_directory import RunDirectory
-from user_dgl.partition_directory import PartitionDirectory
-from user_dgl.perturb import Perturbed
-from user_dgl.pipeline.inputs import Inputs, read_inputs, without_judging
+from user_dgl.pipeline.inputs import Inputs
 from user_dgl.pipeline.result import Choices, write_outputs
 from user_dgl.pipeline.train import finished_result
-from user_dgl.ranks import Ranks, joined
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
-from user_dgl.shard_trainer import Holding, ShardFit, ShardTrainer
-from user_dgl.shards import shards_of
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
-from user_dgl.training.result import Fit, chosen_labels, empty_clusters
-from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
 
 
 def launched() -> bool:
@@ -178,7 +170,7 @@ class _Run:
             return None
         size, folder = self.ranks.size, self.config.distributed.partition
         if folder is None:
-            self.inputs, preparation = _read_and_prepare(self.config, self.log)
+            self.inputs, preparation = read_and_prepare(self.config, self.log)
             self.choices = Choices.of(preparation)
             self.holdings = holdings_of(self.inputs, preparation, size)
         else:
@@ -189,7 +181,7 @@ class _Run:
                     "eval.floors sees the features of the whole graph, of which only parts are at "
                     "hand: set it to false, or distributed.partition to null"
                 )
-            self.inputs, self.choices = _from_whole(parts.read_whole(), self.config)
+            self.inputs, self.choices = from_whole(parts.read_whole(), self.config)
         self.choices = replace(self.choices, world_size=size)
         output_dir = str(self.output_dir.resolve())
         return self.inputs.config, output_dir, folder and str(parts.path)
@@ -255,188 +247,6 @@ def check_machines(everyone: list[tuple[str, float, float]]) -> None:
                 f"{expected / 1000:.1f} GB of memory, and it has {there / 1000:.1f}: take more "
                 "machines with fewer processes each, or lower model.hidden_feats"
             )
-
-
-def _read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
-    inputs = read_inputs(config, log)
-    graph, feat = inputs.noisy.graph, inputs.feat
-    check_sizes(graph, feat, inputs.config)
-    preparation = prepare(graph, feat, inputs.config, log)
-    return replace(inputs, config=preparation.config), preparation
-
-
-def write_partition(
-    config: Config, num_parts: int, out: Path, log: Callable[[str], None]
-) -> list[dict[str, int]]:
-    """Cut the graph of some settings and write what each rank of a run needs.
-
-    Parameters
-    ----------
-    config : Config
-    num_parts : int
-    out : Path
-        Folder, empty or absent.
-    log : callable
-        Gets each line for people.
-
-    Returns
-    -------
-    list of dict
-        Nodes, halo and pairs of each part.
-
-    Raises
-    ------
-    InputError
-    """
-    config.check_distributed()
-    directory = PartitionDirectory(out)
-    directory.check_free()
-    inputs, preparation = _read_and_prepare(config, log)
-    holdings = holdings_of(inputs, preparation, num_parts)
-    whole = _to_whole(inputs, Choices.of(preparation))
-    root = str(data_root(config.data).resolve())
-    resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
-    directory.write(resolved, holdings, whole)
-    parts = [holding.shard.part for holding in holdings]
-    return [
-        {"nodes": part.num_owned, "halo": len(part.halo), "pairs": int(part.owned.sum())}
-        for part in parts
-    ]
-
-
-def _to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
-    """What the first rank reports with, as tensors and plain types."""
-    data, noisy = inputs.data, inputs.noisy
-    return {
-        "num_nodes": data.num_nodes,
-        "clean": [data.graph.src, data.graph.dst],
-        "noisy": [noisy.graph.src, noisy.graph.dst],
-        "added": noisy.added,
-        "counts": [noisy.num_added, noisy.num_removed],
-        "labels": None if data.labels is None else torch.from_numpy(data.labels),
-        "node_ids": None if data.node_ids is None else list(data.node_ids),
-        "notes": [list(data.notes), list(noisy.notes)],
-        "num_features": inputs.num_features,
-        "num_clusters": inputs.config.model.num_clusters,
-        "warnings": inputs.warnings,
-        "has_features": data.feat is not None,
-        "choices": [choices.sections, choices.stages, choices.estimated_share],
-    }
-
-
-def _from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]:
-    clean, noisy = (Graph(whole["num_nodes"], *whole[name]) for name in ("clean", "noisy"))
-    labels, ids = whole["labels"], whole["node_ids"]
-    data_notes, noise_notes = (tuple(notes) for notes in whole["notes"])
-    data = AttributedGraph(
-        clean,
-        None,
-        None if labels is None else labels.numpy(),
-        None if ids is None else tuple(ids),
-        data_notes,
-    )
-    perturbed = Perturbed(noisy, whole["added"], *whole["counts"], noise_notes)
-    asked = config
-    if not whole["has_features"]:
-        config = without_judging(config)
-    config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
-    known = whole["num_features"], whole["warnings"]
-    return Inputs(asked, config, data, perturbed, None, None, *known), Choices(*whole["choices"])
-
-
-def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[Holding]:
-    """What each rank gets to hold.
-
-    Raises
-    ------
-    InputError
-        More ranks than nodes.
-    """
-    config, graph, feat = inputs.config, inputs.noisy.graph, inputs.feat
-    if num_ranks > graph.num_nodes:
-        raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
-    rng = np.random.default_rng([config.seed, 0, 0])
-    pairs, observed = initial_pairs(graph, config.structure, preparation.static_candidates, rng)
-    weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
-    assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
-    columns, view = ColumnStatistics.of(feat), preparation.view
-    digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
-    digest.update(feature_digest(feat).encode())
-    holdings = []
-    for shard in shards_of(pairs, assignment, num_ranks):
-        own = shard.part.nodes[: shard.part.num_owned]
-        holdings.append(
-            Holding(
-                shard,
-                graph.num_nodes,
-                pairs.num_edges,
-                graph.num_edges,
-                feat[own.numpy()],
-                columns,
-                observed[shard.part.pairs],
-                weight[shard.part.pairs],
-                None if view is None else _rows_of(view, own),
-                digest.hexdigest(),
-            )
-        )
-    return holdings
-
-
-def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
-    """The assignment with a node for every rank: METIS may leave a part of a tiny graph empty."""
-    assignment = assignment.copy()
-    for rank in range(num_ranks):
-        if not (assignment == rank).any():
-            largest = np.bincount(assignment, minlength=num_ranks).argmax()
-            assignment[np.flatnonzero(assignment == largest)[-1]] = rank
-    return assignment
-
-
-def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
-    return replace(
-        view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()], projection=None
-    )
-
-
-def assembled(
-    fits: list[ShardFit], config: Config, engine: str, device: str, epoch_seconds: list[float]
-) -> Fit:
-    """The fit of the whole graph, in the order of its nodes and pairs."""
-    nodes = np.concatenate([fit.nodes for fit in fits])
-    pairs = np.concatenate([fit.pairs for fit in fits])
-
-    def in_order(places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
-        joined_parts = np.concatenate(parts)
-        ordered = np.empty_like(joined_parts)
-        ordered[places] = joined_parts
-        return ordered
-
-    clusters = in_order(nodes, [fit.clusters for fit in fits])
-    embedding = in_order(nodes, [fit.embedding for fit in fits])
-    probs = in_order(nodes, [fit.probs for fit in fits])
-    assignments, labels_from = {"head": clusters}, "head"
-    if fits[0].kmeans is not None:
-        assignments["kmeans"] = in_order(nodes, [fit.kmeans for fit in fits])
-        labels_from = chosen_labels(config, assignments, embedding)
-    ends = in_order(pairs, [fit.ends.T for fit in fits])
-    width = index_dtype(len(nodes), len(pairs))
-    src, dst = torch.from_numpy(ends).to(width).T.contiguous()
-    return Fit(
-        clusters=assignments[labels_from],
-        assignments=assignments,
-        labels_from=labels_from,
-        probs=probs,
-        embedding=embedding,
-        graph=Graph(len(nodes), src, dst),
-        weight=in_order(pairs, [fit.weight for fit in fits]),
-        observed=in_order(pairs, [fit.observed for fit in fits]),
-        loss=fits[0].loss,
-        restart_losses=[fits[0].loss["total"]],
-        engine=engine,
-        device=device,
-        epoch_seconds=epoch_seconds,
-        warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
-    )
 
 
 def save_shards(run: RunDirectory, state: dict[str, Any], ranks: Ranks) -> None:

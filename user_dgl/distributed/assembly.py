@@ -1,0 +1,154 @@
+"""From one graph to what each rank holds, and from what the ranks found to one result."""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from user_dgl.clustering.smoothed_view import SmoothedView
+from user_dgl.config import Config
+from user_dgl.distributed.shards import Holding, shards_of
+from user_dgl.errors import InputError
+from user_dgl.features.matrix import ColumnStatistics, feature_digest
+from user_dgl.graph import Graph, index_dtype
+from user_dgl.graph.parts import metis_assignment
+from user_dgl.pipeline.inputs import Inputs, read_inputs
+from user_dgl.training.result import Fit, chosen_labels, empty_clusters
+from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
+
+
+@dataclass(frozen=True, eq=False)
+class ShardFit:
+    """What a rank knows in the end, of its own nodes and pairs.
+
+    Attributes
+    ----------
+    nodes : int64 (n,)
+    clusters : int64 (n,)
+    probs : (n, K)
+    embedding : (n, d)
+    pairs : int64 (p,)
+        Positions in the whole graph of the pairs that it owns.
+    ends : int64 (2, p)
+    weight : (p,)
+    observed : bool (p,)
+    loss : dict of str to float
+        Of the whole graph.
+    kmeans : int64 (n,) or None
+        Clusters that the encoder ``smooth`` started from.
+    """
+
+    nodes: np.ndarray
+    clusters: np.ndarray
+    probs: np.ndarray
+    embedding: np.ndarray
+    pairs: np.ndarray
+    ends: np.ndarray
+    weight: np.ndarray
+    observed: np.ndarray
+    loss: dict[str, float]
+    kmeans: np.ndarray | None
+
+
+def read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
+    inputs = read_inputs(config, log)
+    graph, feat = inputs.noisy.graph, inputs.feat
+    check_sizes(graph, feat, inputs.config)
+    preparation = prepare(graph, feat, inputs.config, log)
+    return replace(inputs, config=preparation.config), preparation
+
+
+def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[Holding]:
+    """What each rank gets to hold.
+
+    Raises
+    ------
+    InputError
+        More ranks than nodes.
+    """
+    config, graph, feat = inputs.config, inputs.noisy.graph, inputs.feat
+    if num_ranks > graph.num_nodes:
+        raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
+    rng = np.random.default_rng([config.seed, 0, 0])
+    pairs, observed = initial_pairs(graph, config.structure, preparation.static_candidates, rng)
+    weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
+    assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
+    columns, view = ColumnStatistics.of(feat), preparation.view
+    digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
+    digest.update(feature_digest(feat).encode())
+    holdings = []
+    for shard in shards_of(pairs, assignment, num_ranks):
+        own = shard.part.nodes[: shard.part.num_owned]
+        holdings.append(
+            Holding(
+                shard,
+                graph.num_nodes,
+                pairs.num_edges,
+                graph.num_edges,
+                feat[own.numpy()],
+                columns,
+                observed[shard.part.pairs],
+                weight[shard.part.pairs],
+                None if view is None else _rows_of(view, own),
+                digest.hexdigest(),
+            )
+        )
+    return holdings
+
+
+def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
+    """The assignment with a node for every rank: METIS may leave a part of a tiny graph empty."""
+    assignment = assignment.copy()
+    for rank in range(num_ranks):
+        if not (assignment == rank).any():
+            largest = np.bincount(assignment, minlength=num_ranks).argmax()
+            assignment[np.flatnonzero(assignment == largest)[-1]] = rank
+    return assignment
+
+
+def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
+    return replace(
+        view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()], projection=None
+    )
+
+
+def assembled(
+    fits: list[ShardFit], config: Config, engine: str, device: str, epoch_seconds: list[float]
+) -> Fit:
+    """The fit of the whole graph, in the order of its nodes and pairs."""
+    nodes = np.concatenate([fit.nodes for fit in fits])
+    pairs = np.concatenate([fit.pairs for fit in fits])
+
+    def in_order(places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
+        joined_parts = np.concatenate(parts)
+        ordered = np.empty_like(joined_parts)
+        ordered[places] = joined_parts
+        return ordered
+
+    clusters = in_order(nodes, [fit.clusters for fit in fits])
+    embedding = in_order(nodes, [fit.embedding for fit in fits])
+    probs = in_order(nodes, [fit.probs for fit in fits])
+    assignments, labels_from = {"head": clusters}, "head"
+    if fits[0].kmeans is not None:
+        assignments["kmeans"] = in_order(nodes, [fit.kmeans for fit in fits])
+        labels_from = chosen_labels(config, assignments, embedding)
+    ends = in_order(pairs, [fit.ends.T for fit in fits])
+    width = index_dtype(len(nodes), len(pairs))
+    src, dst = torch.from_numpy(ends).to(width).T.contiguous()
+    return Fit(
+        clusters=assignments[labels_from],
+        assignments=assignments,
+        labels_from=labels_from,
+        probs=probs,
+        embedding=embedding,
+        graph=Graph(len(nodes), src, dst),
+        weight=in_order(pairs, [fit.weight for fit in fits]),
+        observed=in_order(pairs, [fit.observed for fit in fits]),
+        loss=fits[0].loss,
+        restart_losses=[fits[0].loss["total"]],
+        engine=engine,
+        device=device,
+        epoch_seconds=epoch_seconds,
+        warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
+    )

@@ -1,0 +1,96 @@
+"""``user-dgl partition``: cut a graph once, and write what each rank of a run needs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from user_dgl.config import Config
+from user_dgl.data import AttributedGraph, data_root
+from user_dgl.distributed.assembly import holdings_of, read_and_prepare
+from user_dgl.distributed.directory import PartitionDirectory
+from user_dgl.graph import Graph
+from user_dgl.perturb import Perturbed
+from user_dgl.pipeline.inputs import Inputs, without_judging
+from user_dgl.pipeline.result import Choices
+
+
+def write_partition(
+    config: Config, num_parts: int, out: Path, log: Callable[[str], None]
+) -> list[dict[str, int]]:
+    """Cut the graph of some settings and write what each rank of a run needs.
+
+    Parameters
+    ----------
+    config : Config
+    num_parts : int
+    out : Path
+        Folder, empty or absent.
+    log : callable
+        Gets each line for people.
+
+    Returns
+    -------
+    list of dict
+        Nodes, halo and pairs of each part.
+
+    Raises
+    ------
+    InputError
+    """
+    config.check_distributed()
+    directory = PartitionDirectory(out)
+    directory.check_free()
+    inputs, preparation = read_and_prepare(config, log)
+    holdings = holdings_of(inputs, preparation, num_parts)
+    whole = to_whole(inputs, Choices.of(preparation))
+    root = str(data_root(config.data).resolve())
+    resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
+    directory.write(resolved, holdings, whole)
+    parts = [holding.shard.part for holding in holdings]
+    return [
+        {"nodes": part.num_owned, "halo": len(part.halo), "pairs": int(part.owned.sum())}
+        for part in parts
+    ]
+
+
+def to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
+    """What the first rank reports with, as tensors and plain types."""
+    data, noisy = inputs.data, inputs.noisy
+    return {
+        "num_nodes": data.num_nodes,
+        "clean": [data.graph.src, data.graph.dst],
+        "noisy": [noisy.graph.src, noisy.graph.dst],
+        "added": noisy.added,
+        "counts": [noisy.num_added, noisy.num_removed],
+        "labels": None if data.labels is None else torch.from_numpy(data.labels),
+        "node_ids": None if data.node_ids is None else list(data.node_ids),
+        "notes": [list(data.notes), list(noisy.notes)],
+        "num_features": inputs.num_features,
+        "num_clusters": inputs.config.model.num_clusters,
+        "warnings": inputs.warnings,
+        "has_features": data.feat is not None,
+        "choices": [choices.sections, choices.stages, choices.estimated_share],
+    }
+
+
+def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]:
+    clean, noisy = (Graph(whole["num_nodes"], *whole[name]) for name in ("clean", "noisy"))
+    labels, ids = whole["labels"], whole["node_ids"]
+    data_notes, noise_notes = (tuple(notes) for notes in whole["notes"])
+    data = AttributedGraph(
+        clean,
+        None,
+        None if labels is None else labels.numpy(),
+        None if ids is None else tuple(ids),
+        data_notes,
+    )
+    perturbed = Perturbed(noisy, whole["added"], *whole["counts"], noise_notes)
+    asked = config
+    if not whole["has_features"]:
+        config = without_judging(config)
+    config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
+    known = whole["num_features"], whole["warnings"]
+    return Inputs(asked, config, data, perturbed, None, None, *known), Choices(*whole["choices"])
