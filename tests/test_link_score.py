@@ -18,13 +18,14 @@ from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.evaluation.ranking_metrics import link_metrics, weight_auc
 from user_dgl.graph import Graph
+from user_dgl.links.files import read_links
 from user_dgl.links.prediction import read_link_model
 from user_dgl.links.score import LinkScore, RunTerms, new_links
 from user_dgl.links.split import split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import random_flip
-from user_dgl.structure.critic import criticise
-from user_dgl.structure.link_critic import Examples, link_criticism
+from user_dgl.structure.critic import score_edges
+from user_dgl.structure.link_critic import Examples, score_edges_by_links
 from user_dgl.structure.pair_terms import PairTerms
 from user_dgl.structure.priors import prior_of
 
@@ -57,7 +58,7 @@ def test_examples_are_all_edges_and_random_non_edges():
 def test_too_few_examples(graph):
     assert Examples.draw(graph, 4, 0) is None
     feat = sp.csr_matrix(np.eye(graph.num_nodes, dtype=np.float32))
-    criticism = link_criticism(graph, feat, CriticConfig(folds=4), 0, "csr")
+    criticism = score_edges_by_links(graph, feat, CriticConfig(folds=4), 0, "csr")
     assert criticism.noise_share is None
     assert (criticism.weight == 1).all()
     assert len(criticism.weight) == graph.num_edges
@@ -67,13 +68,13 @@ def test_critic_finds_the_injected_edges_and_their_share(data):
     flipped = random_flip(data.graph, 0.5, seed=0)
     added = flipped.added.numpy()
     config = CriticConfig(folds=5)
-    criticism = link_criticism(flipped.graph, data.feat, config, 0, "csr")
+    criticism = score_edges_by_links(flipped.graph, data.feat, config, 0, "csr")
     assert criticism.weight.dtype == np.float32
     assert weight_auc(criticism.weight, added) > 78
     # A quarter of all pairs, and so of the injected ones, are within a block; and of the original
     # edges 10 % have ends of any blocks.
     assert criticism.noise_share == pytest.approx(0.75 * (added.mean() + 0.07), abs=0.1)
-    clean = link_criticism(data.graph, data.feat, config, 0, "csr")
+    clean = score_edges_by_links(data.graph, data.feat, config, 0, "csr")
     assert clean.noise_share < 0.15
     assert clean.weight.mean() > criticism.weight.mean() + 0.1
 
@@ -82,16 +83,16 @@ def test_critic_knows_structure_where_features_say_nothing(data):
     flipped = random_flip(data.graph, 0.5, seed=0)
     noise = sp.random(400, 30, density=0.2, random_state=0, format="csr", dtype=np.float32)
     config = CriticConfig(folds=5)
-    found = link_criticism(flipped.graph, noise, config, 0, "csr")
-    other = criticise(flipped.graph, noise, config, 0, "csr")
+    found = score_edges_by_links(flipped.graph, noise, config, 0, "csr")
+    other = score_edges(flipped.graph, noise, config, 0, "csr")
     added = flipped.added.numpy()
     assert weight_auc(found.weight, added) > weight_auc(other.weight, added) + 5
 
 
 def test_power_and_dispatch(data):
     config = CriticConfig(folds=5)
-    whole = link_criticism(data.graph, data.feat, config, 0, "csr").weight
-    half = link_criticism(data.graph, data.feat, CriticConfig(folds=5, power=0.5), 0, "csr")
+    whole = score_edges_by_links(data.graph, data.feat, config, 0, "csr").weight
+    half = score_edges_by_links(data.graph, data.feat, CriticConfig(folds=5, power=0.5), 0, "csr")
     np.testing.assert_allclose(half.weight, whole**0.5, rtol=1e-6)
     prior = prior_of(
         StructureConfig(prior="link_critic", critic=config), data.graph, data.feat, 0, "csr"
@@ -109,7 +110,9 @@ def scored(data):
     split = split_links(data.graph, LinksConfig(), 0)
     flipped = random_flip(split.training, 0.3, 0, split.held_out_keys)
     config = CriticConfig(folds=5)
-    criticism = link_criticism(flipped.graph, data.feat, config, 0, "csr", split.held_out_keys)
+    criticism = score_edges_by_links(
+        flipped.graph, data.feat, config, 0, "csr", split.held_out_keys
+    )
     ones = torch.ones(flipped.graph.num_edges)
     on_observed = PairTerms(flipped.graph, ones, data.feat, config, 0, "csr")
     terms = RunTerms(on_observed, on_observed.on(torch.from_numpy(criticism.weight)))
@@ -315,14 +318,14 @@ def test_a_run_of_dot_products(run_dir, tmp_path):
     assert result["links"]["test"] == first["links"]["test"]
     assert result["metrics"] == first["links"]["test"]["dot"]
     embedding = np.load(again / "embedding.npy").astype(float)
-    test = RunDirectory(again).read_links()["test"]
+    test = read_links(RunDirectory(again))["test"]
     dots = (embedding[test.pairs[0]] * embedding[test.pairs[1]]).sum(1)
     assert link_metrics(dots, test.is_edge) == pytest.approx(result["metrics"])
 
 
 def test_predict_pairs(run_dir, tmp_path, capsys):
     edges = pd.read_csv(run_dir.parent / "edges.csv")
-    held_out = RunDirectory(run_dir).read_links()["test"]
+    held_out = read_links(RunDirectory(run_dir))["test"]
     asked = edges.rename(columns={"source": "from", "target": "to"})
     asked["year"] = 0
     asked.to_csv(tmp_path / "pairs.csv", index=False)

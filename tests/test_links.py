@@ -16,6 +16,7 @@ from user_dgl.config import LinksConfig, NoiseConfig, load_config
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs, draw_pairs
+from user_dgl.links.files import read_links
 from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import perturb
@@ -258,7 +259,7 @@ def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkey
         monkeypatch.setattr(module, "random_pairs", spied)
     _train(tmp_path / "run", *KINDS[kind])
     run = RunDirectory(tmp_path / "run")
-    held_out = np.concatenate([part.pairs for part in run.read_links().values()], axis=1)
+    held_out = np.concatenate([part.pairs for part in read_links(run).values()], axis=1)
     keys = held_out[0] * 200 + held_out[1]
     observed, _, _ = run.read_input()
     learned, _ = run.read_learned_pairs()
@@ -279,7 +280,7 @@ def test_without_the_exclusion_candidates_would_hold_some(tmp_path, monkeypatch)
         monkeypatch.setattr(module, "merge_candidates", lambda g, c, _: merge_candidates(g, c))
     _train(tmp_path / "run", *KINDS["gcn, candidates"])
     run = RunDirectory(tmp_path / "run")
-    pairs = np.concatenate([part.pairs for part in run.read_links().values()], axis=1)
+    pairs = np.concatenate([part.pairs for part in read_links(run).values()], axis=1)
     learned, _ = run.read_learned_pairs()
     assert (learned.positions(pairs[0] * 200 + pairs[1]) >= 0).sum() > 10
 

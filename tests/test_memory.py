@@ -11,7 +11,7 @@ import torch
 
 from user_dgl.baselines import resolve_baseline
 from user_dgl.config import load_config
-from user_dgl.distributed import check_machines
+from user_dgl.distributed.run import check_machines
 from user_dgl.errors import InputError
 from user_dgl.runtime.allocator import glibc
 from user_dgl.training import memory

@@ -19,7 +19,7 @@ from user_dgl.distributed.assembly import read_and_prepare
 from user_dgl.distributed.partition import from_whole, to_whole
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
-from user_dgl.pipeline.result import Choices
+from user_dgl.pipeline.result import ResultSections
 from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,7 +203,7 @@ def test_several_processes(run_dir, tmp_path):
 def test_what_a_partition_keeps():
     config = load_config(default_config(), [*SYNTHETIC, *SETTINGS])
     inputs, preparation = read_and_prepare(config, lambda line: None)
-    again, choices = from_whole(to_whole(inputs, Choices.of(preparation)), config)
+    again, choices = from_whole(to_whole(inputs, ResultSections.of(preparation)), config)
     assert again.asked == inputs.asked == config
     assert again.config == inputs.config
     assert again.config.model.num_clusters == 4

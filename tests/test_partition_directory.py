@@ -31,7 +31,7 @@ def parts(tmp_path_factory):
 
 def test_files_of_a_partition(parts, capsys):
     directory = PartitionDirectory(parts)
-    holdings = [directory.read_holding(rank, 2) for rank in range(2)]
+    holdings = [directory.read_rank_data(rank, 2) for rank in range(2)]
     assert sum(holding.shard.part.num_owned for holding in holdings) == 200
     for holding in holdings:
         own = holding.shard.part.num_owned
@@ -77,7 +77,7 @@ def test_parts_for_other_settings_or_ranks_are_refused(parts, tmp_path):
     copied = tmp_path / "rank-0-of-2.pt"
     copied.write_bytes((parts / copied.name).read_bytes()[:1000])
     with pytest.raises(InputError, match="not a readable checkpoint"):
-        PartitionDirectory(tmp_path).read_holding(0, 2)
+        PartitionDirectory(tmp_path).read_rank_data(0, 2)
     torch.save({"part": {}}, copied)
     with pytest.raises(InputError, match="not of this version"):
-        PartitionDirectory(tmp_path).read_holding(0, 2)
+        PartitionDirectory(tmp_path).read_rank_data(0, 2)

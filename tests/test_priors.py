@@ -9,7 +9,7 @@ from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.perturb import random_flip
-from user_dgl.structure.critic import POWERS, criticise
+from user_dgl.structure.critic import POWERS, score_edges
 from user_dgl.structure.false_discovery import edge_weight, noise_share
 from user_dgl.structure.priors import prior_of
 
@@ -53,7 +53,7 @@ def noisy():
 
 
 def _criticise(graph, feat, seed=0, **settings):
-    return criticise(graph, feat, CriticConfig(**settings), seed, "csr")
+    return score_edges(graph, feat, CriticConfig(**settings), seed, "csr")
 
 
 def test_critic_finds_the_injected_edges_and_their_share(noisy):
@@ -88,7 +88,7 @@ def test_critic_repeats_with_the_seed(noisy):
 def test_critic_engines_agree(noisy):
     data, flipped = noisy
     weights = [
-        criticise(flipped.graph, data.feat, CriticConfig(folds=3), 0, engine).weight
+        score_edges(flipped.graph, data.feat, CriticConfig(folds=3), 0, engine).weight
         for engine in ("csr", "dgl")
     ]
     np.testing.assert_allclose(*weights, atol=1e-3)

@@ -13,7 +13,7 @@ from thread_ranks import together
 from user_dgl import distributed
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
-from user_dgl.distributed.assembly import assembled, holdings_of
+from user_dgl.distributed.assembly import assembled, split_among_ranks
 from user_dgl.distributed.shards import shards_of
 from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.graph import Graph
@@ -90,10 +90,10 @@ def _single(data, settings):
 
 
 def _several(data, settings, size, checkpoints=None, epochs=None):
-    """Fit, rows, trainers and last checkpoints of so many ranks."""
+    """TrainingResult, rows, trainers and last checkpoints of so many ranks."""
     inputs = _inputs(data, settings)
     preparation = prepare(inputs.noisy.graph, inputs.feat, inputs.config, lambda line: None)
-    holdings = holdings_of(inputs, preparation, size)
+    holdings = split_among_ranks(inputs, preparation, size)
     lock, rows = threading.Lock(), []
 
     def one(ranks):

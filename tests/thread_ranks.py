@@ -23,7 +23,7 @@ class ThreadRanks(Ranks):
         self._barrier.wait(self.timeout_s)
         return items
 
-    def summed_(self, x, what):
+    def all_reduce_(self, x, what):
         items = self._all((what, x.clone()))
         assert len({name for name, _ in items}) == 1, items  # all wait for the same
         return x.copy_(sum(value for _, value in items))
@@ -35,11 +35,11 @@ class ThreadRanks(Ranks):
         assert [len(part) for part in rows] == list(received)
         out.copy_(torch.cat(rows))
 
-    def gathered(self, item, what):
+    def gather(self, item, what):
         items = self._all(item)
         return items if self.first else None
 
-    def everyone(self, make, what):
+    def run_on_all(self, make, what):
         made = make()  # who fails breaks the barrier for all
         self._all(what)
         return made

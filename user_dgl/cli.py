@@ -18,8 +18,8 @@ from user_dgl.errors import (
     InputError,
     NonFiniteLossError,
     RankError,
+    ReportedError,
     StoppedError,
-    ToldError,
 )
 
 # torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
@@ -38,6 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     int
         Exit status.
     """
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["launch"]:  # what follows -- is a command line of its own
+        from user_dgl.distributed.launch import main as launch
+
+        return launch(argv[1:])
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
     # argparse takes positional arguments up to the first option only.
@@ -59,7 +64,7 @@ def _status(arguments) -> int:
     """Run a command; its faults as one line and an exit status."""
     try:
         return arguments.run(arguments) or 0
-    except ToldError:
+    except ReportedError:
         return 2
     except InputError as error:
         print(f"user-dgl: error: {error}", file=sys.stderr)
@@ -151,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     takes_config(sub)
     sub.add_argument("--parts", required=True, type=_positive, metavar="P", help="processes")
     sub.add_argument("--out", required=True, type=Path, metavar="DIR")
+    command("launch", None, "run train as several processes: user-dgl launch --help")
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
@@ -202,10 +208,12 @@ def _train(arguments) -> None:
     file, overrides, name = _own_files(arguments)
     config = load_config(file, overrides)
     output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
-    from user_dgl import distributed
+    from user_dgl.distributed.launch import launched
 
-    if distributed.launched():
-        result = distributed.train(config, Path(output_dir), _log)
+    if launched():
+        from user_dgl.distributed.run import train as train_together
+
+        result = train_together(config, Path(output_dir), _log)
         if result is None:  # the first process reports
             return
     else:
@@ -292,7 +300,7 @@ def _convert(arguments) -> None:
 
 def _partition(arguments) -> None:
     config = load_config(arguments.config, arguments.overrides)
-    from user_dgl.distributed import write_partition
+    from user_dgl.distributed.partition import write_partition
 
     for rank, sizes in enumerate(write_partition(config, arguments.parts, arguments.out, _log)):
         shown = ", ".join(f"{count} {name}" for name, count in sizes.items())

@@ -18,7 +18,7 @@ class InputError(ValueError):
         super().__init__(text)
 
 
-class ToldError(InputError):
+class ReportedError(InputError):
     """One that the first process of a run has told already; the others end without a word."""
 
 

@@ -25,7 +25,7 @@ from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.pipeline.inputs import with_features
 from user_dgl.pipeline.train import trainer_of
-from user_dgl.training.out_of_sample import Extension
+from user_dgl.training.out_of_sample import OutOfSample
 
 # Sections and keys of the settings that speak of files and processes.
 _UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")
@@ -42,7 +42,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
     Parameters
     ----------
     num_clusters : int or "auto", optional
-        Clusters to find; ``"auto"``: as many as the data suggest, see `user_dgl.clustering.num_clusters`;
+        Clusters to find; ``"auto"``: as many as the data suggest, see
+        `user_dgl.clustering.num_clusters`;
         None: ``model.num_clusters`` of the settings, ``"auto"`` where they have none.
     config : path or Config, optional
         Settings; None: those of ``configs/default.yaml``. What they say of data, files, processes
@@ -162,7 +163,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         self.num_clusters_curve_ = trainer.preparation.num_clusters_curve
         self.loss_ = fit.loss
         self.n_features_in_ = 0 if feat is None else feat.shape[1]
-        self._preparation, self._extension = preparation, Extension(trainer, fit, prepared)
+        self._preparation, self._extension = preparation, OutOfSample(trainer, fit, prepared)
         return self
 
     def fit_predict(self, adjacency, features=None, y=None) -> np.ndarray:

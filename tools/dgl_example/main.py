@@ -16,7 +16,7 @@ from user_dgl.data.sets.dgl_datasets import load_dgl_dataset
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
-from user_dgl.training.result import Fit
+from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Trainer
 
 # user_dgl before dgl: its loader makes DGL importable beside a torch newer than 2.2.1, too.
@@ -50,7 +50,7 @@ def load_data(name: str, raw_dir: Path | None) -> AttributedGraph:
     return load_planetoid(raw_dir, name)
 
 
-def learned_graph(fit: Fit) -> dgl.DGLGraph:
+def learned_graph(fit: TrainingResult) -> dgl.DGLGraph:
     """A' with both directions of each pair, its weights, the embedding and the clusters."""
     src, dst = fit.graph.src, fit.graph.dst
     graph = dgl.graph((torch.cat([src, dst]), torch.cat([dst, src])), num_nodes=fit.graph.num_nodes)

@@ -19,12 +19,12 @@ from user_dgl.graph.ops import resolve_engine
 from user_dgl.runtime.device import device_name, resolve_device
 from user_dgl.training.loop import EpochLoop, Progress, denormals_flushed, finite_means
 from user_dgl.training.memory import check_memory
-from user_dgl.training.result import Fit, empty_clusters
+from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import check_sizes, prepare, threads_for
 
 
 class BaselineTrainer(EpochLoop):
-    """Trains the baseline that ``model.kind`` names, with `user_dgl.training.trainer.Trainer`'s interface.
+    """Trains the baseline that ``model.kind`` names; the interface is that of `Trainer`.
 
     All that is drawn in an epoch depends on the seed and the epoch alone, so that a checkpoint
     needs no generator's state. The loss of the result is that of its weights: the mean over the
@@ -72,7 +72,7 @@ class BaselineTrainer(EpochLoop):
             "state": None,
         }
 
-    def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
+    def fit(self, checkpoint: dict[str, Any] | None = None) -> TrainingResult:
         """Train, or go on from a checkpoint.
 
         Raises
@@ -151,14 +151,14 @@ class BaselineTrainer(EpochLoop):
         return patience is not None and self._best["wait"] >= patience
 
     @torch.no_grad()
-    def _result(self) -> Fit:
+    def _result(self) -> TrainingResult:
         if self._best["state"] is not None:
             self.method.load_state_dict(self._best["state"])
         self.method.eval()
         terms = self._terms()
         embedding, clusters = self.method.read_out()
         num_clusters = self.config.model.num_clusters
-        return Fit(
+        return TrainingResult(
             clusters=clusters,
             assignments={"kmeans": clusters},
             labels_from="kmeans",

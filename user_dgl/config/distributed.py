@@ -7,7 +7,7 @@ from user_dgl.config.schema import Section, key
 
 @dataclass(frozen=True)
 class DistributedConfig(Section):
-    """``distributed``: several processes, as ``tools/launch.py`` starts them."""
+    """``distributed``: several processes, as ``user-dgl launch`` starts them."""
 
     backend: str = key(
         "auto",

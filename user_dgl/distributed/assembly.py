@@ -8,18 +8,18 @@ import torch
 
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
-from user_dgl.distributed.shards import Holding, shards_of
+from user_dgl.distributed.shards import RankData, shards_of
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
-from user_dgl.training.result import Fit, chosen_labels, empty_clusters
+from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
 from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
 
 
 @dataclass(frozen=True, eq=False)
-class ShardFit:
+class RankResult:
     """What a rank knows in the end, of its own nodes and pairs.
 
     Attributes
@@ -59,7 +59,7 @@ def read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
     return replace(inputs, config=preparation.config), preparation
 
 
-def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[Holding]:
+def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[RankData]:
     """What each rank gets to hold.
 
     Raises
@@ -81,7 +81,7 @@ def holdings_of(inputs: Inputs, preparation: Preparation, num_ranks: int) -> lis
     for shard in shards_of(pairs, assignment, num_ranks):
         own = shard.part.nodes[: shard.part.num_owned]
         holdings.append(
-            Holding(
+            RankData(
                 shard,
                 graph.num_nodes,
                 pairs.num_edges,
@@ -114,8 +114,8 @@ def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
 
 
 def assembled(
-    fits: list[ShardFit], config: Config, engine: str, device: str, epoch_seconds: list[float]
-) -> Fit:
+    fits: list[RankResult], config: Config, engine: str, device: str, epoch_seconds: list[float]
+) -> TrainingResult:
     """The fit of the whole graph, in the order of its nodes and pairs."""
     nodes = np.concatenate([fit.nodes for fit in fits])
     pairs = np.concatenate([fit.pairs for fit in fits])
@@ -136,7 +136,7 @@ def assembled(
     ends = in_order(pairs, [fit.ends.T for fit in fits])
     width = index_dtype(len(nodes), len(pairs))
     src, dst = torch.from_numpy(ends).to(width).T.contiguous()
-    return Fit(
+    return TrainingResult(
         clusters=assignments[labels_from],
         assignments=assignments,
         labels_from=labels_from,

@@ -15,7 +15,7 @@ import torch
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.schema import to_plain
-from user_dgl.distributed.shards import Holding, Lists, Shard
+from user_dgl.distributed.shards import ExchangePlan, RankData, Shard
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics
 from user_dgl.graph.parts import Part
@@ -46,14 +46,14 @@ class PartitionDirectory:
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(f"{self.path}: not empty; choose another folder")
 
-    def write(self, config: Config, holdings: list[Holding], whole: dict[str, Any]) -> None:
+    def write(self, config: Config, holdings: list[RankData], whole: dict[str, Any]) -> None:
         """Write the folder, whole or not at all.
 
         Parameters
         ----------
         config : Config
             With the root of the data resolved.
-        holdings : list of Holding
+        holdings : list of RankData
         whole : dict
             What the first rank needs to report: tensors and plain types.
 
@@ -108,7 +108,7 @@ class PartitionDirectory:
         """What `write` got for the first rank."""
         return load_checkpoint(self.path / self.whole_file, _REMEDY)
 
-    def read_holding(self, rank: int, size: int) -> Holding:
+    def read_rank_data(self, rank: int, size: int) -> RankData:
         """What a rank holds.
 
         Raises
@@ -117,7 +117,7 @@ class PartitionDirectory:
         """
         file = self._rank_file(rank, size)
         try:
-            return _holding(load_checkpoint(file, _REMEDY))
+            return _rank_data(load_checkpoint(file, _REMEDY))
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: not of this version of user_dgl ({error})") from None
 
@@ -125,7 +125,7 @@ class PartitionDirectory:
         return self.path / f"rank-{rank}-of-{size}.pt"
 
 
-def _state(holding: Holding) -> dict[str, Any]:
+def _state(holding: RankData) -> dict[str, Any]:
     """Tensors and plain types of a holding."""
     shard, feat, view = holding.shard, holding.feat, holding.view
     arrays = {"data": feat.data, "indices": feat.indices, "indptr": feat.indptr}
@@ -148,15 +148,15 @@ def _state(holding: Holding) -> dict[str, Any]:
     }
 
 
-def _holding(state: dict[str, Any]) -> Holding:
+def _rank_data(state: dict[str, Any]) -> RankData:
     feat, view = {name: array.numpy() for name, array in state["feat"].items()}, state["view"]
     if view is not None:
         view = SmoothedView(**{**view, "clusters": view["clusters"].numpy()})
-    return Holding(
+    return RankData(
         shard=Shard(
             Part(**state["part"]),
-            Lists(**state["nodes"]),
-            Lists(**state["pairs"]),
+            ExchangePlan(**state["nodes"]),
+            ExchangePlan(**state["pairs"]),
             state["pair_place"],
         ),
         **state["numbers"],

@@ -9,12 +9,12 @@ import torch
 
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
-from user_dgl.distributed.assembly import holdings_of, read_and_prepare
+from user_dgl.distributed.assembly import read_and_prepare, split_among_ranks
 from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs, without_judging
-from user_dgl.pipeline.result import Choices
+from user_dgl.pipeline.result import ResultSections
 
 
 def write_partition(
@@ -44,8 +44,8 @@ def write_partition(
     directory = PartitionDirectory(out)
     directory.check_free()
     inputs, preparation = read_and_prepare(config, log)
-    holdings = holdings_of(inputs, preparation, num_parts)
-    whole = to_whole(inputs, Choices.of(preparation))
+    holdings = split_among_ranks(inputs, preparation, num_parts)
+    whole = to_whole(inputs, ResultSections.of(preparation))
     root = str(data_root(config.data).resolve())
     resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
     directory.write(resolved, holdings, whole)
@@ -56,7 +56,7 @@ def write_partition(
     ]
 
 
-def to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
+def to_whole(inputs: Inputs, choices: ResultSections) -> dict[str, Any]:
     """What the first rank reports with, as tensors and plain types."""
     data, noisy = inputs.data, inputs.noisy
     return {
@@ -76,7 +76,7 @@ def to_whole(inputs: Inputs, choices: Choices) -> dict[str, Any]:
     }
 
 
-def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]:
+def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, ResultSections]:
     clean, noisy = (Graph(whole["num_nodes"], *whole[name]) for name in ("clean", "noisy"))
     labels, ids = whole["labels"], whole["node_ids"]
     data_notes, noise_notes = (tuple(notes) for notes in whole["notes"])
@@ -93,4 +93,6 @@ def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, Choices]:
         config = without_judging(config)
     config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
     known = whole["num_features"], whole["warnings"]
-    return Inputs(asked, config, data, perturbed, None, None, *known), Choices(*whole["choices"])
+    return Inputs(asked, config, data, perturbed, None, None, *known), ResultSections(
+        *whole["choices"]
+    )

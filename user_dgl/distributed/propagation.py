@@ -68,9 +68,9 @@ class _BatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, gamma, bias, eps, num_nodes, ranks, what):
         variance, own_mean = torch.var_mean(x, 0, correction=0)
-        mean = ranks.summed_(own_mean * len(x), what) / num_nodes
+        mean = ranks.all_reduce_(own_mean * len(x), what) / num_nodes
         square = (variance + (own_mean - mean).square()) * len(x)
-        variance = ranks.summed_(square, what) / num_nodes
+        variance = ranks.all_reduce_(square, what) / num_nodes
         ctx.save_for_backward(x, gamma, mean, (variance + eps).rsqrt())
         ctx.num_nodes, ctx.ranks, ctx.what = num_nodes, ranks, what
         return nn.functional.batch_norm(x, mean, variance, gamma, bias, False, 0.0, eps)
@@ -81,7 +81,7 @@ class _BatchNorm(torch.autograd.Function):
         x, gamma, mean, inverse = ctx.saved_tensors
         own = torch.stack([grad.sum(0), column_dot(grad, x)])
         own[1] = (own[1] - mean * own[0]) * inverse
-        total = ctx.ranks.summed_(own.clone(), f"the gradient of {ctx.what}") / ctx.num_nodes
+        total = ctx.ranks.all_reduce_(own.clone(), f"the gradient of {ctx.what}") / ctx.num_nodes
         scale = gamma * inverse
         slope = -scale * inverse * total[1]
         grad_x = torch.addcmul(-scale * total[0] - slope * mean, x, slope)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from user_dgl.errors import InputError, RankError, ToldError
+from user_dgl.errors import InputError, RankError, ReportedError
 
 T = TypeVar("T")
 
@@ -43,19 +43,19 @@ class Ranks:
         """Whether this is the rank that reads, reports and writes."""
         return self.rank == 0
 
-    def sum(self, x: torch.Tensor, what: str) -> torch.Tensor:
+    def all_reduce(self, x: torch.Tensor, what: str) -> torch.Tensor:
         """Sum of the x of all ranks; the gradient of a sum is that of all ranks' losses."""
-        return _Sum.apply(x, self, what)
+        return _AllReduce.apply(x, self, what)
 
-    def total(self, x: torch.Tensor, what: str) -> torch.Tensor:
-        """The same where every rank goes on to compute one and the same loss of the sum.
+    def all_reduce_replicated(self, x: torch.Tensor, what: str) -> torch.Tensor:
+        """Sum over ranks for a loss that every rank computes; the backward pass is the identity.
 
-        Its gradient in the sum is then that of each rank's own x; summed over ranks, as `sum` does,
-        it would count as often as there are ranks.
+        `all_reduce` would sum the gradients of all ranks, so that the one loss would count as often
+        as there are ranks.
         """
-        return _Total.apply(x, self, what)
+        return _AllReduceReplicated.apply(x, self, what)
 
-    def summed_(self, x: torch.Tensor, what: str) -> torch.Tensor:
+    def all_reduce_(self, x: torch.Tensor, what: str) -> torch.Tensor:
         """x (in place) with those of all others added, without autograd."""
         if self.size > 1:
             self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
@@ -90,13 +90,13 @@ class Ranks:
                 if into is not out:
                     out.copy_(into)
 
-    def from_first(self, make: Callable[[], T], what: str) -> T:
+    def broadcast_from_first(self, make: Callable[[], T], what: str) -> T:
         """What the first rank makes, for all; a fault there is every rank's fault.
 
         Raises
         ------
         InputError
-            As on the first rank, on the others a `ToldError`.
+            As on the first rank, on the others a `ReportedError`.
         """
         outcome: list[Any] = [None, None]
         if self.first:
@@ -110,13 +110,13 @@ class Ranks:
         self._agree(shared[1])
         return outcome[0] if self.first else shared[0]
 
-    def everyone(self, make: Callable[[], T], what: str) -> T:
+    def run_on_all(self, make: Callable[[], T], what: str) -> T:
         """What this rank makes; a fault of one rank is every rank's, and told by the first.
 
         Raises
         ------
         InputError
-            That of the first rank that has one, on all others a `ToldError`.
+            That of the first rank that has one, on all others a `ReportedError`.
         """
         made, error = None, None
         try:
@@ -135,7 +135,7 @@ class Ranks:
         if self.first:
             raise error
         self.leave_to_first()
-        raise ToldError(str(error))
+        raise ReportedError(str(error))
 
     def leave_to_first(self) -> None:
         """Give the first rank time to tell a fault of all: the launcher ends the others with it."""
@@ -143,14 +143,14 @@ class Ranks:
             with suppress(RankError):
                 self.wait("the first rank, which tells what is wrong")
 
-    def scattered(self, items: Sequence[T] | None, what: str) -> T:
+    def scatter(self, items: Sequence[T] | None, what: str) -> T:
         """The item of this rank; ``items`` counts on the first."""
         mine: list[Any] = [None]
         with self.waiting(what):
             dist.scatter_object_list(mine, None if items is None else list(items))
         return mine[0]
 
-    def gathered(self, item: T, what: str) -> list[T] | None:
+    def gather(self, item: T, what: str) -> list[T] | None:
         """The items of all ranks on the first, None on the others."""
         items: list[Any] | None = [None] * self.size if self.first else None
         with self.waiting(what):
@@ -261,22 +261,22 @@ class Exchange:
         return _Extend.apply(x, self, what)
 
 
-class _Sum(torch.autograd.Function):
+class _AllReduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, ranks, what):
         ctx.ranks, ctx.what = ranks, what
-        return ranks.summed_(x.clone(), what)
+        return ranks.all_reduce_(x.clone(), what)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):
-        return ctx.ranks.summed_(grad.clone(), f"the gradient of {ctx.what}"), None, None
+        return ctx.ranks.all_reduce_(grad.clone(), f"the gradient of {ctx.what}"), None, None
 
 
-class _Total(torch.autograd.Function):
+class _AllReduceReplicated(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, ranks, what):
-        return ranks.summed_(x.clone(), what)
+        return ranks.all_reduce_(x.clone(), what)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

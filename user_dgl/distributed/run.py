@@ -1,6 +1,6 @@
 """A run by several processes: the first reads, cuts and writes, all of them train.
 
-``tools/launch.py`` starts the processes; each of them calls `train`.
+``user-dgl launch`` starts the processes; each of them calls `train`.
 """
 
 import os
@@ -13,28 +13,23 @@ from typing import Any
 import torch
 
 from user_dgl.config import Config
-from user_dgl.distributed.assembly import assembled, holdings_of, read_and_prepare
+from user_dgl.distributed.assembly import assembled, read_and_prepare, split_among_ranks
 from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.distributed.partition import from_whole
 from user_dgl.distributed.ranks import Ranks, joined
-from user_dgl.distributed.shards import Holding
+from user_dgl.distributed.shards import RankData
 from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import Inputs
-from user_dgl.pipeline.result import Choices, write_outputs
+from user_dgl.pipeline.result import ResultSections, write_outputs
 from user_dgl.pipeline.train import finished_result
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
-
-
-def launched() -> bool:
-    """Whether a launcher started this process as one of several."""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
 def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any] | None:
@@ -77,9 +72,9 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
 
     with joined(backend, config.distributed.timeout_s, device) as ranks:
         # Told together: alone, each would say it, or be ended before it can.
-        ranks.everyone(check, "the devices of all ranks")
-        backends = ranks.gathered(backend, "the backends of all ranks")
-        ranks.from_first(same_backend, "the backends of all ranks")
+        ranks.run_on_all(check, "the devices of all ranks")
+        backends = ranks.gather(backend, "the backends of all ranks")
+        ranks.broadcast_from_first(same_backend, "the backends of all ranks")
         try:
             return _Run(config, output_dir, log, ranks, device).train()
         except NonFiniteLossError:
@@ -96,25 +91,25 @@ class _Run:
         self.started = time.perf_counter()
         # On the first rank.
         self.inputs: Inputs | None = None
-        self.choices: Choices | None = None
-        self.holdings: list[Holding] | None = None
+        self.choices: ResultSections | None = None
+        self.holdings: list[RankData] | None = None
         self.finished: dict[str, Any] | None = None
 
     def train(self) -> dict[str, Any] | None:
         ranks = self.ranks
         # What the first rank's command line says, for all: each machine has one of its own.
-        plan = ranks.from_first(self._prepare, "the data, which rank 0 loads")
+        plan = ranks.broadcast_from_first(self._prepare, "the data, which rank 0 loads")
         if plan is None:
             return self.finished
         config, output_dir, folder = plan
         run = RunDirectory(Path(output_dir))
         if folder is None:
-            holding = ranks.scattered(self.holdings, "its part of the graph, which rank 0 cuts")
+            holding = ranks.scatter(self.holdings, "its part of the graph, which rank 0 cuts")
             self.holdings = None
         else:
             parts = PartitionDirectory(Path(folder))
-            holding = ranks.everyone(
-                lambda: parts.read_holding(ranks.rank, ranks.size), "the parts of all ranks"
+            holding = ranks.run_on_all(
+                lambda: parts.read_rank_data(ranks.rank, ranks.size), "the parts of all ranks"
             )
         trainer = ShardTrainer(
             holding,
@@ -127,15 +122,15 @@ class _Run:
         )
         self._check_memory(config, holding, trainer.memory.expected_mb)
         # Nothing that was there is touched before all that can be checked is.
-        checkpoint = ranks.from_first(lambda: self._to_resume(run), "the run directory")
+        checkpoint = ranks.broadcast_from_first(lambda: self._to_resume(run), "the run directory")
         names = None if checkpoint is None else checkpoint["shards"]
-        checkpoints = ranks.everyone(
+        checkpoints = ranks.run_on_all(
             lambda: None if names is None else [load_checkpoint(run.path / n) for n in names],
             "the checkpoints of all ranks",
         )
         if ranks.first:
             self.log(self.inputs.summary(trainer.engine, self.output_dir))
-        trainer.begin = lambda: ranks.from_first(
+        trainer.begin = lambda: ranks.broadcast_from_first(
             lambda: run.begin(self.inputs.resolved(self.output_dir), checkpoint),
             "the run directory",
         )
@@ -153,7 +148,7 @@ class _Run:
         engine, device = trainer.engine, device_name(trainer.device)
         seconds = trainer.epoch_seconds
         del trainer, holding
-        everyone = ranks.gathered((fit, sizes), "the results of all ranks")
+        everyone = ranks.gather((fit, sizes), "the results of all ranks")
         if not ranks.first:
             return None
         fits, counts = zip(*everyone, strict=True)
@@ -171,8 +166,8 @@ class _Run:
         size, folder = self.ranks.size, self.config.distributed.partition
         if folder is None:
             self.inputs, preparation = read_and_prepare(self.config, self.log)
-            self.choices = Choices.of(preparation)
-            self.holdings = holdings_of(self.inputs, preparation, size)
+            self.choices = ResultSections.of(preparation)
+            self.holdings = split_among_ranks(self.inputs, preparation, size)
         else:
             parts = PartitionDirectory(Path(folder).resolve())
             parts.check(self.config, size)
@@ -186,7 +181,7 @@ class _Run:
         output_dir = str(self.output_dir.resolve())
         return self.inputs.config, output_dir, folder and str(parts.path)
 
-    def _check_memory(self, config: Config, holding: Holding, expected_mb: float) -> None:
+    def _check_memory(self, config: Config, holding: RankData, expected_mb: float) -> None:
         """Refuse what a machine or its GPUs cannot hold; log what is expected."""
         ranks, part, what = self.ranks, holding.shard.part, "the memory of all ranks"
         if ranks.first and config.eval.floors and self.inputs.raw_feat is not None:
@@ -194,15 +189,15 @@ class _Run:
         if self.device.type == "cuda":
             here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
             sharing = -(-here // torch.cuda.device_count())
-            ranks.everyone(
+            ranks.run_on_all(
                 lambda: gpu_memory_line(
                     config, len(part.pairs), holding.feat, self.device, sharing, len(part.halo)
                 ),
                 what,
             )
         machine = os.environ.get("GROUP_RANK", "0")
-        everyone = ranks.gathered((machine, expected_mb, machine_memory_mb()), what)
-        ranks.from_first(lambda: check_machines(everyone), what)
+        everyone = ranks.gather((machine, expected_mb, machine_memory_mb()), what)
+        ranks.broadcast_from_first(lambda: check_machines(everyone), what)
         if ranks.first:
             each = [expected for _, expected, _ in everyone]
             self.log(

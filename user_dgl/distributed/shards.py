@@ -13,7 +13,7 @@ from user_dgl.graph.parts import Part, parts_of
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class ExchangePlan:
     """Which rows of its own a rank sends, and how many it sends to and gets from each rank.
 
     Attributes
@@ -35,17 +35,17 @@ class Shard:
     Attributes
     ----------
     part : Part
-    nodes : Lists
+    nodes : ExchangePlan
         Rows of nodes: own ones, and those of the halo as the part has them.
-    pairs : Lists
+    pairs : ExchangePlan
         The same for pairs: own ones in the order of the part, then those of others by rank.
     pair_place : int64 Tensor (p,)
         Place of each pair of the part in that order.
     """
 
     part: Part
-    nodes: Lists
-    pairs: Lists
+    nodes: ExchangePlan
+    pairs: ExchangePlan
     pair_place: torch.Tensor
 
 
@@ -70,7 +70,7 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
     own_nodes = [part.nodes[: part.num_owned].numpy() for part in parts]
     # Positions in the whole graph of the pairs that each rank owns, in the order of its part.
     own_pairs = [part.pairs[part.owned].numpy() for part in parts]
-    node_lists = _lists(
+    node_lists = _exchange_plans(
         own_nodes, [(part.halo.numpy(), assignment[part.halo.numpy()]) for part in parts]
     )
     src = graph.src.numpy()
@@ -86,12 +86,14 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
         place[others[order]] = mine.sum() + np.arange(len(others))
         foreign.append((pairs[order], owner[order]))
         places.append(torch.from_numpy(place))
-    pair_lists = _lists(own_pairs, foreign)
+    pair_lists = _exchange_plans(own_pairs, foreign)
     return [Shard(*of_rank) for of_rank in zip(parts, node_lists, pair_lists, places, strict=True)]
 
 
-def _lists(own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]) -> list[Lists]:
-    """Lists of each rank, of the ids that it owns and of those that it wants with their owners."""
+def _exchange_plans(
+    own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]
+) -> list[ExchangePlan]:
+    """Plan of each rank, from the ids that it owns and those that it wants with their owners."""
     num_ranks = len(own)
     counts = np.array([np.bincount(owner, minlength=num_ranks) for _, owner in wanted])
     place = [np.argsort(ids, kind="stable") for ids in own]
@@ -102,7 +104,7 @@ def _lists(own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]) -
             place[rank][np.searchsorted(ascending, ids[owner == rank])] for ids, owner in wanted
         ]
         lists.append(
-            Lists(
+            ExchangePlan(
                 torch.from_numpy(np.concatenate(sent)),
                 tuple(counts[:, rank].tolist()),
                 tuple(counts[rank].tolist()),
@@ -112,7 +114,7 @@ def _lists(own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]) -
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class RankData:
     """All that a rank needs of data and preparation.
 
     Attributes

@@ -1,6 +1,6 @@
 """Training of USER by several processes, each of which holds a part of the graph.
 
-The training is that of `user_dgl.training.trainer.Trainer`, to rounding. Each rank computes the rows of its
+The training is that of `training.trainer.Trainer`, to rounding. Each rank computes the rows of its
 own nodes: products with S take the rows of the halo from the ranks that own them, and gradients go
 back the same way; statistics of BatchNorm and the sums that the loss is a function of are summed
 over all ranks; the gradients of the network too, so that every rank makes the same step. Weights of
@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from user_dgl.config import Config
-from user_dgl.distributed.assembly import ShardFit
+from user_dgl.distributed.assembly import RankResult
 from user_dgl.distributed.propagation import ShardPropagation
 from user_dgl.distributed.ranks import Exchange, Ranks
-from user_dgl.distributed.shards import Holding, Lists
+from user_dgl.distributed.shards import ExchangePlan, RankData
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix
@@ -37,7 +37,7 @@ class ShardTrainer(EpochLoop):
 
     Parameters
     ----------
-    holding : Holding
+    holding : RankData
     config : Config
     ranks : Ranks
     device : torch.device
@@ -47,7 +47,7 @@ class ShardTrainer(EpochLoop):
 
     def __init__(
         self,
-        holding: Holding,
+        holding: RankData,
         config: Config,
         ranks: Ranks,
         device: torch.device = _CPU,
@@ -87,7 +87,7 @@ class ShardTrainer(EpochLoop):
         )
         self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
 
-    def _exchange(self, lists: Lists) -> Exchange:
+    def _exchange(self, lists: ExchangePlan) -> Exchange:
         sent = lists.sent.to(self.device)
         return Exchange(self.ranks, sent, lists.sent_counts, lists.received_counts)
 
@@ -96,13 +96,13 @@ class ShardTrainer(EpochLoop):
         """Of each epoch, those before a resume included."""
         return list(self._progress.epoch_seconds)
 
-    def fit(self, checkpoints: list[dict[str, Any]] | None = None) -> ShardFit:
+    def fit(self, checkpoints: list[dict[str, Any]] | None = None) -> RankResult:
         """Train, or go on from the checkpoints of all ranks of an earlier run, of any number."""
         with torch.random.fork_rng(devices=[]), denormals_flushed():
             self._build()
             if checkpoints is not None:
                 what = "the checkpoints, which all ranks go on from"
-                self.ranks.everyone(lambda: self._restore(checkpoints), what)
+                self.ranks.run_on_all(lambda: self._restore(checkpoints), what)
             self._run_epochs()
             return self._result()
 
@@ -153,19 +153,19 @@ class ShardTrainer(EpochLoop):
         loss, centre = self.config.loss, None
         if loss.needs_embedding_mean:
             own, what = state.hidden[0].sum(0), "the mean of the embeddings"
-            centre = self.ranks.sum(own, what) / self.holding.num_nodes
+            centre = self.ranks.all_reduce(own, what) / self.holding.num_nodes
         scope = Scope(self.features, self._first_weight, state.observed, centre)
         sums = self.loss.sums(state, scope).double()
         tensors = sums.tensors()
         if tensors:
             joined = torch.cat([tensor.reshape(-1) for tensor in tensors])
-            joined = self.ranks.total(joined, "the sums of the loss")
+            joined = self.ranks.all_reduce_replicated(joined, "the sums of the loss")
             parts = joined.split([tensor.numel() for tensor in tensors])
             shaped = [p.view_as(t) for p, t in zip(parts, tensors, strict=True)]
             sums = sums.with_tensors(shaped)
         if centre is not None and loss.davies_bouldin_form == "soft_features":
             # Where the whole loss reads it, every rank has all of its gradient.
-            mean = self.ranks.total(own, what).double() / self.holding.num_nodes
+            mean = self.ranks.all_reduce_replicated(own, what).double() / self.holding.num_nodes
             (index,) = sums.davies_bouldin
             sums = replace(sums, davies_bouldin=(replace(index, mean=mean),))
         return self.loss.terms(sums, 1, self.config.model.num_clusters)
@@ -195,7 +195,7 @@ class ShardTrainer(EpochLoop):
         asked = torch.zeros(65)
         if number is not None:
             asked[number] = 1
-        asked = self.ranks.summed_(asked, "whether to stop").nonzero()
+        asked = self.ranks.all_reduce_(asked, "whether to stop").nonzero()
         return int(asked[-1]) if len(asked) else None
 
     def _sum_gradients(self) -> None:
@@ -205,17 +205,17 @@ class ShardTrainer(EpochLoop):
                 parameter.grad = torch.zeros_like(parameter)
         if self._network:
             joined = torch.cat([parameter.grad.view(-1) for parameter in self._network])
-            self.ranks.summed_(joined, "the gradients of the network")
+            self.ranks.all_reduce_(joined, "the gradients of the network")
             sizes = [parameter.numel() for parameter in self._network]
             for parameter, part in zip(self._network, joined.split(sizes), strict=True):
                 parameter.grad.copy_(part.view_as(parameter))
 
     def _clusters_in_use(self, clusters: torch.Tensor) -> int:
         counts = torch.bincount(clusters[:, 0], minlength=self.config.model.num_clusters)
-        return int((self.ranks.summed_(counts, "the sizes of the clusters") > 0).sum())
+        return int((self.ranks.all_reduce_(counts, "the sizes of the clusters") > 0).sum())
 
     @torch.no_grad()
-    def _result(self) -> ShardFit:
+    def _result(self) -> RankResult:
         self.model.eval()
         state = self._forward()
         terms = self._terms(state)
@@ -225,7 +225,7 @@ class ShardTrainer(EpochLoop):
         part = self.holding.shard.part
         n, owned = part.num_owned, part.owned
         ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
-        return ShardFit(
+        return RankResult(
             nodes=self._own_nodes.cpu().numpy(),
             clusters=state.clusters[:, 0].cpu().numpy(),
             probs=state.assignment[:n, 0].cpu().numpy(),

@@ -17,7 +17,7 @@ _WORKING_MB = 64
 
 # The index holds so many columns at most; wider features are reduced for it.
 INDEX_COLUMNS = 256
-# Lists of the index a node's square root, and those that a search looks into.
+# ExchangePlan of the index a node's square root, and those that a search looks into.
 _LISTS_PER_ROOT, _LISTS_SEARCHED = 1, 32
 # Columns that share a code of four bits.
 _COLUMNS_PER_CODE = 2

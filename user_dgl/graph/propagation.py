@@ -60,7 +60,7 @@ class Propagation:
         parts = (matrix.indptr, matrix.indices, matrix.data)
         return csr_tensor(*map(torch.from_numpy, parts), matrix.shape)
 
-    # What encoders ask for beside the product; `user_dgl.graph.part_propagation` answers for a part.
+    # What encoders ask for beside the product; `PartPropagation` answers for a part.
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
         """BatchNorm of what a layer gives, by the statistics of all nodes."""

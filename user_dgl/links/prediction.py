@@ -19,11 +19,12 @@ from user_dgl.features.cosine import row_dots
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.pairs import LabelledPairs
+from user_dgl.links.files import read_link_arrays, read_links
 from user_dgl.links.score import LinkScore, RunTerms, new_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
-from user_dgl.training.result import Fit
+from user_dgl.training.result import TrainingResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Example
 def learn_links(
     config: Config,
     examples: Examples,
-    fit: Fit,
+    fit: TrainingResult,
     feat: sp.csr_matrix | None,
     memberships: Callable[[torch.Tensor], np.ndarray] | None,
 ) -> LinkModel:
@@ -105,7 +106,7 @@ def learn_links(
     ----------
     config : Config
     examples : Examples
-    fit : Fit
+    fit : TrainingResult
     feat : scipy CSR (N, F) or None
         As `PairTerms` takes them; without, there is no term of the clustering either, whose
         encoder reads the features that were made of all edges.
@@ -143,7 +144,7 @@ def read_link_model(run: RunDirectory) -> LinkModel:
     observed_graph, _, _ = run.read_input()
     graph, weight = run.read_learned_pairs()
     observed = observed_graph.positions(graph.keys) >= 0
-    score, feat, probs = run.read_link_model()
+    score, feat, probs = read_link_arrays(run)
     embedding = run.read_embedding()
     run.check_sizes(
         nodes=observed_graph.num_nodes,
@@ -212,7 +213,7 @@ def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
     model = read_link_model(run)
     ids = _ids(run, model)
     graph, _, _ = run.read_input()
-    held_out = [part.pairs[:, part.is_edge] for part in (run.read_links() or {}).values()]
+    held_out = [part.pairs[:, part.is_edge] for part in (read_links(run) or {}).values()]
     keys = [pair_keys(len(ids), *pairs) for pairs in held_out]
     known = Graph.from_keys(len(ids), np.unique(np.concatenate([graph.keys, *keys])))
     score, points = run.read_config().links.score, model.terms.learned.smoothed()

@@ -1,7 +1,7 @@
 r"""How likely an edge is between any two nodes, learned from the observed edges alone.
 
 Not in the paper, whose score is the dot product of two embeddings. Observed edges are told from
-random pairs by the terms of `user_dgl.structure.pair_terms`, each edge on a graph without its fold of the
+random pairs by the terms of `structure.pair_terms`, each edge on a graph without its fold of the
 edges, so that what is learned holds for pairs that the graph lacks. No label enters, and no pair
 that was held out. Observed edges that score like random pairs get a small weight in A' (the prior
 ``link_critic``); `LinkScore` then asks both graphs, A and A'.

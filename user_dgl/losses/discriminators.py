@@ -1,6 +1,6 @@
 """What models without labels learn from: links, a prior, a discriminator, mutual information.
 
-Functions of a graph and of embeddings H (N, d), shared by `user_dgl.model.loss`, by the encoders that
+Functions of a graph and of embeddings H (N, d), shared by `model.loss`, by the encoders that
 USER supports and by the baselines. All are linear in edges, nodes and samples.
 """
 

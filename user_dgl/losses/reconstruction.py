@@ -83,7 +83,7 @@ def reconstruction_loss(
 
     ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
     on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
-    Welling (2016), in which both count as much, see `user_dgl.losses.reconstruction.link_cross_entropy`.
+    Welling (2016), in which both count as much, see `link_cross_entropy`.
 
     The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
     from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;

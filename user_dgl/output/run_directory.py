@@ -4,7 +4,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
@@ -21,11 +21,7 @@ from user_dgl.config.schema import to_plain
 from user_dgl.config.strict_yaml import parse_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
-from user_dgl.graph.pairs import LabelledPairs
-from user_dgl.links.score import LinkScore
-from user_dgl.links.split import LinkSplit
 from user_dgl.runtime.files import write_atomically
-from user_dgl.structure.additive_logit import AdditiveLogit
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 # What NumPy and SciPy raise for a file that is cut off or not theirs.
@@ -153,7 +149,7 @@ class RunDirectory:
             # So that training from the saved file neither overwrites nor resumes unasked.
             saved = replace(config, overwrite=False, train=replace(config.train, resume=False))
             text = to_yaml(saved).encode()
-            self._write(self.config_file, lambda file: file.write(text))
+            self.write_file(self.config_file, lambda file: file.write(text))
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -249,11 +245,11 @@ class RunDirectory:
         }
         if labels is not None:
             arrays["labels"] = labels
-        self._write(self.input_file, lambda file: np.savez_compressed(file, **arrays))
+        self.write_file(self.input_file, lambda file: np.savez_compressed(file, **arrays))
 
     def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
         """What `write_input` wrote."""
-        with self._npz(self.input_file) as arrays:
+        with self.read_npz(self.input_file) as arrays:
             num_nodes = int(arrays["num_nodes"])
             keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
             return Graph.from_keys(num_nodes, keys), arrays["added"], arrays.get("labels")
@@ -262,7 +258,7 @@ class RunDirectory:
         """``clusters.csv``: node, cluster."""
         table = pd.DataFrame({"node": node_ids, "cluster": clusters})
         text = table.to_csv(index=False, lineterminator="\n").encode()
-        self._write(self.clusters_file, lambda file: file.write(text))
+        self.write_file(self.clusters_file, lambda file: file.write(text))
 
     def read_clusters(self) -> tuple[list[str], np.ndarray]:
         """Node ids and clusters."""
@@ -278,7 +274,7 @@ class RunDirectory:
     def write_embedding(self, embedding: np.ndarray) -> None:
         """``embedding.npy``, float32 (N, d)."""
         embedding = embedding.astype(np.float32, copy=False)
-        self._write(self.embedding_file, lambda file: np.save(file, embedding))
+        self.write_file(self.embedding_file, lambda file: np.save(file, embedding))
 
     def read_embedding(self) -> np.ndarray:
         """What `write_embedding` wrote."""
@@ -291,7 +287,7 @@ class RunDirectory:
     def write_learned_graph(self, graph: Graph, weight: np.ndarray) -> None:
         """``learned_graph.npz``: symmetric scipy CSR of A'."""
         matrix = graph.to_scipy(torch.from_numpy(weight))
-        self._write(self.learned_file, lambda file: sp.save_npz(file, matrix))
+        self.write_file(self.learned_file, lambda file: sp.save_npz(file, matrix))
 
     def read_learned_graph(self) -> sp.csr_matrix:
         """What `write_learned_graph` wrote."""
@@ -314,67 +310,10 @@ class RunDirectory:
         src = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         return Graph.from_edges(matrix.shape[0], src, matrix.indices)[0], matrix.data
 
-    def write_links(self, split: LinkSplit) -> None:
-        """``links.npz``: the pairs that were held out."""
-        arrays = {}
-        for name, part in split.held_out.items():
-            arrays |= {name: part.pairs, f"{name}_is_edge": part.is_edge}
-        self._write(self.links_file, lambda file: np.savez_compressed(file, **arrays))
-
-    def read_links(self) -> dict[str, LabelledPairs] | None:
-        """The pairs held out for ``validation`` and ``test``; None in a run without."""
-        if not (self.path / self.links_file).exists():
-            return None
-        with self._npz(self.links_file) as arrays:
-            return {
-                name: LabelledPairs(arrays[name], arrays[f"{name}_is_edge"])
-                for name in ("validation", "test")
-            }
-
-    def write_link_model(
-        self, score: LinkScore, feat: sp.csr_matrix | None, probs: np.ndarray | None
-    ) -> None:
-        """``link_model.npz``: what scores a pair, beside A'.
-
-        Parameters
-        ----------
-        score : LinkScore
-        feat : scipy CSR (N, F) or None
-            Prepared features; None: the edges serve.
-        probs : float32 (N, K) or None
-            Y, if the score reads it.
-        """
-        arrays = {}
-        for name, logit in vars(score).items():
-            arrays[f"{name}_intercept"] = np.float64(logit.intercept)
-            arrays[f"{name}_lengths"] = np.array([len(at) for at in logit.knots])
-            arrays[f"{name}_knots"] = np.concatenate(logit.knots)
-            arrays[f"{name}_values"] = np.concatenate(logit.values)
-        if feat is not None:
-            parts = ("data", "indices", "indptr", "shape")
-            arrays |= {f"features_{part}": getattr(feat, part) for part in parts}
-        if probs is not None:
-            arrays["probs"] = probs
-        self._write(self.link_model_file, lambda file: np.savez_compressed(file, **arrays))
-
-    def read_link_model(self) -> tuple[LinkScore, sp.csr_matrix | None, np.ndarray | None]:
-        """What `write_link_model` wrote."""
-        with self._npz(self.link_model_file) as arrays:
-            logits = []
-            for name in ("observed", "learned"):
-                ends = np.cumsum(arrays[f"{name}_lengths"])[:-1]
-                parts = (np.split(arrays[f"{name}_{part}"], ends) for part in ("knots", "values"))
-                logits.append(AdditiveLogit(float(arrays[f"{name}_intercept"]), *parts))
-            feat = None
-            if "features_data" in arrays:
-                parts = (arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
-                feat = sp.csr_matrix(tuple(parts), shape=arrays["features_shape"])
-            return LinkScore(*logits), feat, arrays.get("probs")
-
     def write_result(self, result: dict[str, Any]) -> None:
         """``result.json``, the last file of a run."""
         text = json.dumps(result, indent=2, allow_nan=False).encode()
-        self._write(self.result_file, lambda file: file.write(text + b"\n"))
+        self.write_file(self.result_file, lambda file: file.write(text + b"\n"))
 
     def read_result(self) -> dict[str, Any]:
         """What `write_result` wrote."""
@@ -397,11 +336,12 @@ class RunDirectory:
         """The resolved settings of the run."""
         return load_config(self._existing(self.config_file))
 
-    def _write(self, name: str, write) -> None:
+    def write_file(self, name: str, write: Callable[[Any], None]) -> None:
+        """Write a file of the run whole or not at all; ``write`` gets the open binary file."""
         write_atomically(self.path / name, write)
 
     @contextmanager
-    def _npz(self, name: str) -> Iterator[Any]:
+    def read_npz(self, name: str) -> Iterator[Any]:
         """The arrays of a file; damage may show only when one of them is read."""
         file = self._existing(name)
         try:

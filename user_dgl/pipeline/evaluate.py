@@ -5,6 +5,7 @@ from typing import Any
 
 from user_dgl.data import read_labels
 from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
+from user_dgl.links.files import read_links
 from user_dgl.links.prediction import read_link_model
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.result import labels_or_unlabelled, scores_of
@@ -39,7 +40,7 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     observed_weight = run.read_learned_weight(graph)
     report["weight_auc"] = weight_auc(observed_weight, added)
     report["weight_ap"] = weight_ap(observed_weight, added)
-    held_out = run.read_links()
+    held_out = read_links(run)
     if held_out is not None:
         report["cluster_metrics"] = report["metrics"]
         report |= read_link_model(run).report(held_out, run.read_config().links.score)

@@ -14,18 +14,19 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
 from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.graph import Graph
+from user_dgl.links.files import write_link_model, write_links
 from user_dgl.links.prediction import LinkModel
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import Inputs
 from user_dgl.runtime.device import gpu_peak_memory_mb
 from user_dgl.runtime.machine import peak_memory_mb
 from user_dgl.runtime.versions import versions
-from user_dgl.training.result import Fit
+from user_dgl.training.result import TrainingResult
 from user_dgl.training.stages import Preparation
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class ResultSections:
     """What was found before and beside training, for ``result.json``.
 
     Attributes
@@ -45,7 +46,7 @@ class Choices:
     world_size: int = 1
 
     @classmethod
-    def of(cls, preparation: Preparation) -> "Choices":
+    def of(cls, preparation: Preparation) -> "ResultSections":
         """Those of the stages before training."""
         sections: dict[str, Any] = {}
         criticism, view = preparation.prior.criticism, preparation.view
@@ -64,8 +65,8 @@ class Choices:
 def write_outputs(
     run: RunDirectory,
     inputs: Inputs,
-    fit: Fit,
-    choices: Choices,
+    fit: TrainingResult,
+    choices: ResultSections,
     started: float,
     log: Callable[[str], None],
     links: LinkModel | None = None,
@@ -81,8 +82,8 @@ def write_outputs(
     labels = labels_or_unlabelled(data.labels, data.num_nodes)
     if links is not None:
         result["cluster_metrics"] = result["metrics"]
-        run.write_links(inputs.split)
-        run.write_link_model(links.score, links.feat, links.probs)
+        write_links(run, inputs.split)
+        write_link_model(run, links.score, links.feat, links.probs)
         result |= links.report(inputs.split.held_out, config.links.score)
     if config.eval.floors and links is not None:
         test = inputs.split.test
@@ -138,7 +139,7 @@ def scores_of(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
     }
 
 
-def _result(inputs: Inputs, fit: Fit, choices: Choices) -> dict[str, Any]:
+def _result(inputs: Inputs, fit: TrainingResult, choices: ResultSections) -> dict[str, Any]:
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, labels_or_unlabelled(data.labels, data.num_nodes)
     observed_weight = fit.weight[fit.observed]

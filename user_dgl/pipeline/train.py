@@ -17,7 +17,7 @@ from user_dgl.graph import Graph
 from user_dgl.links.prediction import draw_examples, learn_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import read_inputs
-from user_dgl.pipeline.result import Choices, write_outputs
+from user_dgl.pipeline.result import ResultSections, write_outputs
 from user_dgl.runtime.signals import stop_signal
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.stages import check_num_clusters
@@ -84,7 +84,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if finished is not None:
         return finished
     if config.distributed.partition is not None:
-        log("Warning: distributed.partition has no effect without tools/launch.py")
+        log("Warning: distributed.partition has no effect without user-dgl launch")
     inputs = read_inputs(config, log)
     graph, split = inputs.noisy.graph, inputs.split
     held_out = examples = links = None
@@ -98,7 +98,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if checkpoint is not None and "shards" in checkpoint:
         raise InputError(
             f"{output_dir}: the checkpoint there is of a distributed run: go on with "
-            "tools/launch.py, with any number of processes"
+            "user-dgl launch, with any number of processes"
         )
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
@@ -106,7 +106,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     trainer.record, trainer.save = run.record, run.save_checkpoint
     with stop_signal() as trainer.stop:
         fit = trainer.fit(checkpoint)
-    choices = Choices.of(trainer.preparation)
+    choices = ResultSections.of(trainer.preparation)
     if isinstance(trainer, PartitionTrainer):
         choices.sections["partition"] = trainer.partition
     if examples is not None:

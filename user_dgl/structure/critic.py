@@ -31,7 +31,7 @@ from user_dgl.graph.propagation import Propagation, smooth
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
     NULL_PAIRS_PER_EDGE,
-    Criticism,
+    EdgeScores,
     edge_weight,
     noise_share,
 )
@@ -42,14 +42,14 @@ COARSE_COMPONENTS = 32
 POWERS = (1.0, 0.5, 0.25)
 
 
-def criticise(
+def score_edges(
     graph: Graph,
     feat: sp.csr_matrix,
     config: CriticConfig,
     seed: int,
     engine: str,
     held_out: np.ndarray | None = None,
-) -> Criticism:
+) -> EdgeScores:
     """Weight each observed edge by scores that were computed without it.
 
     First by the cosine of the features alone. Then, over the graph with these weights, features are
@@ -72,12 +72,12 @@ def criticise(
 
     Returns
     -------
-    Criticism
+    EdgeScores
         Weight 1 and no share where there is too little to judge by: fewer edges than folds, fewer
         than three nodes, or no feature that is not 0.
     """
     if graph.num_edges < config.folds or graph.num_nodes < 3 or not feat.nnz:
-        return Criticism(np.ones(graph.num_edges, dtype=np.float32), None)
+        return EdgeScores(np.ones(graph.num_edges, dtype=np.float32), None)
     rng = np.random.default_rng([seed, 1])
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
     num_nulls = max(NULL_PAIRS_PER_EDGE * graph.num_edges, LEAST_NULL_PAIRS)
@@ -132,7 +132,7 @@ def _views(
     return fine, coarse
 
 
-def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> Criticism:
+def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> EdgeScores:
     """Weights and share from scores (E, S) of edges and (R, S) of random pairs."""
     scores = np.concatenate([edge_scores, null_scores])
     is_edge = np.concatenate([np.ones(len(edge_scores)), np.zeros(len(null_scores))])
@@ -140,4 +140,4 @@ def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> Criticism:
     score = model.fit(scores, is_edge).decision_function(scores)
     edge_score, null_score = score[: len(edge_scores)], score[len(edge_scores) :]
     share = noise_share(edge_score, null_score)
-    return Criticism(edge_weight(edge_score, null_score, share), share)
+    return EdgeScores(edge_weight(edge_score, null_score, share), share)

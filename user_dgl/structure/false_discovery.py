@@ -13,7 +13,7 @@ LEAST_NULL_PAIRS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Criticism:
+class EdgeScores:
     """What the critic says of a graph.
 
     Attributes

@@ -14,7 +14,7 @@ from user_dgl.structure.additive_logit import AdditiveLogit
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
     NULL_PAIRS_PER_EDGE,
-    Criticism,
+    EdgeScores,
     edge_weight,
     noise_share,
 )
@@ -81,17 +81,17 @@ class Examples:
         return replace(logit, intercept=logit.intercept + math.log(self.null_share)), found
 
 
-def link_criticism(
+def score_edges_by_links(
     graph: Graph,
     feat: sp.csr_matrix,
     config: CriticConfig,
     seed: int,
     engine: str,
     held_out: np.ndarray | None = None,
-) -> Criticism:
+) -> EdgeScores:
     """Weight each observed edge by how likely features, degrees and common neighbours make it.
 
-    As `user_dgl.structure.critic.criticise`, with more to judge by, and on the graph as it is.
+    As `user_dgl.structure.critic.score_edges`, with more to judge by, and on the graph as it is.
 
     Parameters
     ----------
@@ -106,16 +106,16 @@ def link_criticism(
 
     Returns
     -------
-    Criticism
+    EdgeScores
         Weight 1 and no share where there is too little to judge by.
     """
     ones = torch.ones(graph.num_edges)
     examples = Examples.draw(graph, config.folds, seed, held_out)
     if examples is None or not feat.nnz:
-        return Criticism(ones.numpy(), None)
+        return EdgeScores(ones.numpy(), None)
     terms = PairTerms(graph, ones, feat, config, seed, engine)
     logit, found = examples.logit(terms, rising=False)
     score = logit(found)
     edges, nulls = score[examples.is_edge], score[~examples.is_edge]
     share = noise_share(edges, nulls)
-    return Criticism(edge_weight(edges, nulls, share) ** config.power, share, config.power)
+    return EdgeScores(edge_weight(edges, nulls, share) ** config.power, share, config.power)

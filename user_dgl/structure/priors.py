@@ -10,11 +10,11 @@ from sklearn.preprocessing import normalize
 from user_dgl.config import StructureConfig
 from user_dgl.features.cosine import row_dots
 from user_dgl.graph import Graph
-from user_dgl.structure.critic import criticise
-from user_dgl.structure.false_discovery import Criticism
-from user_dgl.structure.link_critic import link_criticism
+from user_dgl.structure.critic import score_edges
+from user_dgl.structure.false_discovery import EdgeScores
+from user_dgl.structure.link_critic import score_edges_by_links
 
-_CRITICS = {"critic": criticise, "link_critic": link_criticism}
+_CRITICS = {"critic": score_edges, "link_critic": score_edges_by_links}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +24,12 @@ class Prior:
     Attributes
     ----------
     weight : float32 Tensor (E,)
-    criticism : Criticism or None
+    criticism : EdgeScores or None
         What the critic says, where it was asked.
     """
 
     weight: torch.Tensor
-    criticism: Criticism | None = None
+    criticism: EdgeScores | None = None
 
 
 def prior_of(

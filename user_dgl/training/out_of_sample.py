@@ -21,7 +21,7 @@ from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import USER
-from user_dgl.training.result import Fit
+from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Trainer
 
 
@@ -56,7 +56,7 @@ class ExtendedPropagation:
         return hidden
 
 
-class Extension:
+class OutOfSample:
     """What a trained model says of new nodes.
 
     Takes the model over from the trainer.
@@ -64,13 +64,13 @@ class Extension:
     Parameters
     ----------
     trainer : Trainer
-    fit : Fit
+    fit : TrainingResult
         What its `fit` returned.
     feat : scipy CSR (N, F)
         Features that it was trained on.
     """
 
-    def __init__(self, trainer: Trainer, fit: Fit, feat: sp.csr_matrix):
+    def __init__(self, trainer: Trainer, fit: TrainingResult, feat: sp.csr_matrix):
         self._model = model = trainer.model.cpu().eval()
         model.structure.graph = model.structure.graph.to("cpu")
         model.set_structure(model.structure)

@@ -1,7 +1,7 @@
 """Training of USER one part of the graph at a time.
 
 The loss is that of the whole graph. It depends on the graph through sums over pairs and nodes
-(`user_dgl.model.loss.LossSums`), so each update takes those of its part as they are now and those of
+(`model.loss.LossSums`), so each update takes those of its part as they are now and those of
 all others as they were when their part was last at hand. The same holds for the statistics of
 BatchNorm, for Y of the halo and for what a layer gave for it, which a second layer reads: constants
 that are one epoch old at most. Weights of A' and their moments of Adam move with the part that owns
@@ -23,7 +23,7 @@ from user_dgl.graph.part_propagation import Moments, PartPropagation
 from user_dgl.graph.parts import Part, grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import LossSums, Scope, State
-from user_dgl.training.result import Fit
+from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Evaluation, Trainer
 
 # Adam's, as torch has them.
@@ -236,7 +236,7 @@ class PartitionTrainer(Trainer):
             total = sums if total is None else total + sums
         return total
 
-    def _result(self) -> Fit:
+    def _result(self) -> TrainingResult:
         self._first = self._second = None  # as large as what a result adds
         return super()._result()
 

@@ -14,7 +14,7 @@ _SILHOUETTE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class TrainingResult:
     """Final state, without dropout, of the replica with the lowest loss, or of the consensus.
 
     Attributes

@@ -31,7 +31,7 @@ from user_dgl.training.loop import (
     finite_means,
 )
 from user_dgl.training.memory import check_memory
-from user_dgl.training.result import Fit, chosen_labels, empty_clusters
+from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
 from user_dgl.training.stages import check_sizes, first_weight, initial_pairs, prepare, threads_for
 
 
@@ -102,7 +102,7 @@ class Trainer(EpochLoop):
         self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
         self._feat_digest = feature_digest(feat)
 
-    def fit(self, checkpoint: dict[str, Any] | None = None) -> Fit:
+    def fit(self, checkpoint: dict[str, Any] | None = None) -> TrainingResult:
         """Train all replicas, or go on from a checkpoint.
 
         Raises
@@ -218,7 +218,7 @@ class Trainer(EpochLoop):
         )
 
     @torch.no_grad()
-    def _result(self) -> Fit:
+    def _result(self) -> TrainingResult:
         train, progress = self.config.train, self._progress
         final = self._evaluate()
         terms, losses = final.terms, final.losses
@@ -243,7 +243,7 @@ class Trainer(EpochLoop):
             assignments[labels_from] = clusters
             weight = torch.stack(final.weights).mean(0)
         structure = self.model.structure
-        return Fit(
+        return TrainingResult(
             clusters=clusters,
             assignments=assignments,
             labels_from=labels_from,

@@ -52,7 +52,7 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
     path : Path
         ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`, or `numpy.savez` of one array
         (N, F) and perhaps of the ids of its rows, ``ids``; ``.mtx``; ``.mat``, a variable named as
-        in `user_dgl.data.formats.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
+        in `formats.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
         ids if its name says so, if it holds text, or if it holds distinct whole numbers that either
         include more than half of the ids of the edges or count the rows.
     edge_names : ndarray

@@ -1,0 +1,201 @@
+"""``user-dgl launch``: run ``user-dgl train`` as several processes, on one machine or several.
+
+``user-dgl launch --nproc 2 -- train CONFIG [section.key=value ...]``
+
+On several machines, the same command on each of them with its own ``--node-rank`` and the first
+one's ``--master-addr``; the output directory has to be one that all of them see. Processes are
+started and watched by torch's elastic agent, the engine of torchrun. Exit status: that of the
+process that failed first, so 2 for unusable input and 3 for a non-finite loss; 130 after Ctrl-C.
+"""
+
+import argparse
+import dataclasses
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+_LAST_LINES = 20
+# Seconds for the epoch at hand after Ctrl-C. The agent of older torch allows 30.
+_EPOCH_S = 600
+# Exit status of a process that lost another one.
+_LOST = 4
+
+
+def launched() -> bool:
+    """Whether a launcher started this process as one of several."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line; returns the exit status.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; default: those of the process.
+    """
+    arguments = _parse(argv)
+    nproc = arguments.nproc
+    command = ["-P", "-m", "user_dgl", *_with_backend(arguments.command, arguments.backend)]
+    cores = len(os.sched_getaffinity(0))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        return _launch(arguments, nproc, command, Path(folder))
+
+
+def _parse(argv) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="user-dgl launch",
+        description="Run user-dgl train as several processes, on one machine or several.",
+        usage="%(prog)s [options] -- train CONFIG [section.key=value ...]",
+    )
+    parser.add_argument(
+        "--nproc", type=_positive, help="processes here; default: one a GPU, without any 1"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("gloo", "nccl"),
+        help="what they talk by, as distributed.backend; gloo lets them share a GPU",
+    )
+    parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
+    parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
+    parser.add_argument("--master-addr", help="address of machine 0")
+    parser.add_argument("--master-port", type=_positive, default=29400, help="default: 29400")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="train ..., after --")
+    arguments = parser.parse_args(argv)
+    if arguments.command[0] != "train":
+        parser.error(f"{arguments.command[0]} runs as one process: user-dgl {arguments.command[0]}")
+    if arguments.nnodes > 1 and not arguments.master_addr:
+        parser.error("--nnodes needs --master-addr, the address of machine 0")
+    if not 0 <= arguments.node_rank < arguments.nnodes:
+        parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
+    import torch
+
+    # What the command says of it counts too.
+    gpus = 0 if "device=cpu" in arguments.command else torch.cuda.device_count()
+    if "distributed.backend=gloo" in arguments.command:
+        arguments.backend = "gloo"
+    arguments.nproc = arguments.nproc or max(gpus, 1)
+    if gpus and arguments.nproc > gpus and arguments.backend != "gloo":
+        parser.error(
+            f"--nproc {arguments.nproc}: more processes than the {gpus} GPUs here: start fewer, or "
+            "let them share with --backend gloo"
+        )
+    return arguments
+
+
+def _with_backend(command: list[str], backend: str | None) -> list[str]:
+    """The command with the backend among its settings, which end where options begin."""
+    if backend is None:
+        return command
+    end = next((at for at, word in enumerate(command) if word.startswith("-")), len(command))
+    return [*command[:end], f"distributed.backend={backend}", *command[end:]]
+
+
+def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    # What went wrong is told by the process that it happened to; the agent would tell it again.
+    logging.disable(logging.CRITICAL)
+    config = LaunchConfig(
+        min_nodes=arguments.nnodes,
+        max_nodes=arguments.nnodes,
+        nproc_per_node=nproc,
+        max_restarts=0,
+        monitor_interval=0.1,
+        start_method="spawn",
+        **_rendezvous(arguments, folder),
+        **_logs(LaunchConfig, nproc, folder),
+        **_patience(LaunchConfig),
+    )
+    try:
+        elastic_launch(config, sys.executable)(*command)
+    except ChildFailedError as error:
+        return _failed(_first(error.failures), folder / "logs")
+    except SignalException as error:
+        print("launch: stopped", file=sys.stderr)
+        return 128 + error.sigval
+    except KeyboardInterrupt:
+        print("launch: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _rendezvous(arguments, folder: Path) -> dict:
+    """How the agents meet, and through it their processes."""
+    if arguments.nnodes == 1:
+        # A file, and sockets on the loopback interface alone: nothing listens to the outside.
+        os.environ["USER_DGL_STORE"] = str(folder / "store")
+        os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
+        os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+        return {
+            "run_id": "user-dgl",
+            "rdzv_backend": "c10d",
+            "rdzv_endpoint": str(folder / "rendezvous"),
+            "rdzv_configs": {"store_type": "file"},
+            "local_addr": "127.0.0.1",
+        }
+    os.environ.pop("USER_DGL_STORE", None)
+    return {
+        "run_id": "user-dgl",
+        "rdzv_backend": "static",
+        "rdzv_endpoint": f"{arguments.master_addr}:{arguments.master_port}",
+        "rdzv_configs": {"rank": arguments.node_rank},
+    }
+
+
+def _loopback() -> str:
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in ("lo", "lo0") if name in names), names[0])
+
+
+def _patience(launch_config: type) -> dict:
+    """How long processes that were asked to stop may take for the epoch that they are in."""
+    fields = {field.name for field in dataclasses.fields(launch_config)}
+    return {"shutdown_timeout": _EPOCH_S} if "shutdown_timeout" in fields else {}
+
+
+def _logs(launch_config: type, nproc: int, folder: Path) -> dict:
+    """The first process speaks to the terminal, the others to files of their own."""
+    from torch.distributed.elastic.multiprocessing import Std
+
+    redirects = {rank: Std.ALL for rank in range(1, nproc)} or Std.NONE
+    logs = folder / "logs"
+    logs.mkdir()
+    if "logs_specs" in {field.name for field in dataclasses.fields(launch_config)}:
+        from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+
+        return {"logs_specs": DefaultLogsSpecs(log_dir=str(logs), redirects=redirects)}
+    return {"log_dir": str(logs), "redirects": redirects}
+
+
+def _first(failures: dict):
+    """The failure that the others follow from: a process that lost another one is no cause."""
+    return min(
+        failures.values(), key=lambda failure: (failure.exitcode == _LOST, failure.timestamp)
+    )
+
+
+def _failed(failure, logs: Path) -> int:
+    """Tell what the process that failed first said, unless it did so itself; its exit status."""
+    for log in logs.rglob(f"{failure.local_rank}/stderr.log") if failure.local_rank else ():
+        lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+        print("\n".join(lines), file=sys.stderr)
+    code = failure.exitcode
+    if code < 0:
+        name = f"process {failure.local_rank}"
+        print(f"launch: {name} was ended by signal {-code}", file=sys.stderr)
+        return 128 - code
+    return code or 1
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
+    return int(text)
