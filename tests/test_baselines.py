@@ -14,7 +14,6 @@ from scipy.spatial.distance import pdist
 from torch.distributions import Normal, kl_divergence
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
-from user_dgl import pipeline
 from user_dgl.baselines import BASELINES, gca, resolve_baseline
 from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.cli import main
@@ -27,7 +26,10 @@ from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.losses.discriminators import gaussian_divergence
 from user_dgl.losses.reconstruction import LinkTargets, link_cross_entropy
+from user_dgl.pipeline.train import train
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
+from user_dgl.training.hooks import Hooks
+from user_dgl.training.loop import seed_torch
 
 SMALL = SyntheticConfig(num_nodes=150, num_blocks=3, average_degree=12, mixing=0.1)
 DATA = ["data.synthetic.num_nodes=300", "data.synthetic.num_blocks=3", "model.num_clusters=3"]
@@ -45,8 +47,8 @@ def trainer_of(kind, more=(), **callbacks):
     overrides += more
     config, _ = resolve_baseline(load_config(None, overrides))
     feat = prepare_features(data.feat, config.features)
-    trainer = BaselineTrainer(data.graph, feat, config, record=rows.append, **callbacks)
-    trainer.shows_progress = False
+    hooks = Hooks(record=rows.append, shows_progress=False, **callbacks)
+    trainer = BaselineTrainer(data.graph, feat, config, hooks)
     return trainer, rows
 
 
@@ -105,7 +107,7 @@ def test_training_ends_when_the_loss_stays_and_the_best_weights_are_embedded():
     assert losses[-1] >= losses[-2]
     best = losses.index(min(losses))
     # The loss of an epoch is that of the weights before its update: with its draws, once more.
-    trainer._seed(1 + best)
+    seed_torch(trainer.config.seed, 1 + best)
     (_, terms), *_ = trainer.method.updates(best)
     assert sum(terms.values()).item() == pytest.approx(losses[best], rel=1e-6)
 
@@ -114,7 +116,7 @@ def test_loss_of_the_result_is_that_of_its_weights():
     trainer, rows = trainer_of("gae", ["baseline.epochs=30"])
     fit = trainer.fit()
     assert fit.loss["total"] < rows[0]["loss"]
-    trainer._seed(31)
+    seed_torch(trainer.config.seed, 31)
     (_, terms), *_ = trainer.method.updates(30)
     assert sum(terms.values()).item() == pytest.approx(fit.loss["total"], rel=1e-6)
 
@@ -207,7 +209,7 @@ def test_a_run_directory_like_that_of_user(tmp_path, capsys):
 def test_a_baseline_predicts_links_and_takes_the_number_of_clusters_from_the_data(tmp_path):
     overrides = ["model.kind=gae", "baseline.epochs=60", "task=link_prediction", "device=cpu"]
     overrides += [*DATA, "model.num_clusters=auto", "model.auto_clusters.high=6"]
-    result = pipeline.train(load_config(None, overrides), tmp_path / "run", lambda line: None)
+    result = train(load_config(None, overrides), tmp_path / "run", lambda line: None)
     assert 2 <= result["num_clusters"] <= 6
     assert result["metrics"]["auc"] > 55
     assert result["metrics"] == result["links"]["test"]["dot"]
@@ -224,11 +226,11 @@ def test_labels_change_scores_alone(tmp_path, monkeypatch):
             labels = rng.permutation(data.labels) if shift else data.labels
             return dataclasses.replace(data, labels=labels)
 
-        monkeypatch.setattr(pipeline, "load_data", shuffled)
+        monkeypatch.setattr("user_dgl.pipeline.inputs.load_data", shuffled)
         for kind in BASELINES:
             run = tmp_path / f"{kind}{shift}"
             more = ["model.kind=" + kind, "baseline.epochs=2", "device=cpu"]
-            result = pipeline.train(load_config(None, [*DATA, *more]), run, lambda line: None)
+            result = train(load_config(None, [*DATA, *more]), run, lambda line: None)
             results.append((result["metrics"], (run / "clusters.csv").read_text()))
     for (metrics, clusters), (other, same) in zip(
         results[: len(BASELINES)], results[len(BASELINES) :], strict=True

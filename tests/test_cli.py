@@ -20,7 +20,6 @@ import scipy.sparse as sp
 import torch
 import yaml
 
-from user_dgl import pipeline
 from user_dgl.cli import main
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.data import load_data
@@ -383,7 +382,7 @@ def test_an_interrupt_promises_no_checkpoint(tmp_path, capsys, monkeypatch):
     def stopped(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "load_data", stopped)
+    monkeypatch.setattr("user_dgl.pipeline.inputs.load_data", stopped)
     assert main(["train", QUICKSTART, f"output_dir={tmp_path / 'run'}"]) == 130
     assert capsys.readouterr().err == "user-dgl: interrupted\n"
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-import user_dgl.clustering as module
+import user_dgl.clustering.kmeans as module
 from user_dgl.clustering.kmeans import kmeans
 from user_dgl.evaluation.label_metrics import clustering_metrics
 

@@ -7,20 +7,22 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from user_dgl import pipeline
 from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, StoppedError
 from user_dgl.output.run_directory import RunDirectory
+from user_dgl.pipeline.train import train
 from user_dgl.runtime.signals import StopSignal
 from user_dgl.training.checkpoint import save_checkpoint
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
@@ -127,14 +129,10 @@ def test_a_signal_in_the_last_epoch_leaves_the_results_to_the_resume(tmp_path, u
         def number(self, value):
             pass
 
-    @contextmanager
-    def late():
-        yield Late()
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "stop_signal", late)
+        patch.setattr("user_dgl.pipeline.train.Hooks", partial(Hooks, stop=Late()))
         with pytest.raises(StoppedError, match="after epoch 300, which is saved"):
-            pipeline.train(config, tmp_path / "run", lambda line: None)
+            train(config, tmp_path / "run", lambda line: None)
     assert not (tmp_path / "run" / "result.json").exists()
     done = _run(tmp_path / "run", "train.resume=true")
     assert done.returncode == 0, done.stderr
@@ -147,7 +145,9 @@ def test_without_anybody_who_saves_a_signal_is_what_it_was():
     seen = []
     Trainer(
         data.graph, data.feat, load_config(None, ["model.num_clusters=5", "train.epochs=1"]),
-        record=lambda row: seen.extend(map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))),
+        Hooks(
+            record=lambda row: seen.extend(map(signal.getsignal, (signal.SIGINT, signal.SIGTERM)))
+        ),
     ).fit()  # fmt: skip
     assert seen == handlers
 

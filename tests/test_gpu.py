@@ -13,6 +13,7 @@ from test_ops import KERNELS
 
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
 ROOT = Path(__file__).parent.parent
@@ -75,7 +76,10 @@ def _fit(name, device, *overrides, checkpoint=None):
     settings = [*COMMON, *MODELS[name], f"device={device}", *overrides]
     rows, states = [], []
     trainer = Trainer(
-        data.graph, data.feat, load_config(None, settings), record=rows.append, save=states.append
+        data.graph,
+        data.feat,
+        load_config(None, settings),
+        Hooks(record=rows.append, save=states.append),
     )
     return trainer.fit(checkpoint), rows, states
 

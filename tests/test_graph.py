@@ -340,7 +340,7 @@ def test_memory_is_linear():
 import numpy as np
 import torch
 from user_dgl.graph import Graph
-from user_dgl.machine import peak_memory_mb as peak
+from user_dgl.runtime.machine import peak_memory_mb as peak
 
 u, v = np.random.default_rng(0).integers(0, 200_000, size=(2, 2_000_000))
 before = peak()

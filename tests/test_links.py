@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import torch
 from graphs import random_graph
 
-from user_dgl import pipeline
 from user_dgl.cli import main
 from user_dgl.config import LinksConfig, NoiseConfig, load_config
 from user_dgl.errors import InputError
@@ -20,6 +19,8 @@ from user_dgl.links.files import read_links
 from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.perturb import perturb
+from user_dgl.pipeline.inputs import read_inputs
+from user_dgl.pipeline.train import train
 
 
 def pairs_of(pairs) -> set:
@@ -214,7 +215,7 @@ KINDS = {
 
 def _train(folder, *overrides):
     config = load_config(None, [*CONFIG, *overrides])
-    return pipeline.train(config, folder, lambda line: None)
+    return train(config, folder, lambda line: None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -231,7 +232,7 @@ def test_training_depends_on_nothing_that_is_held_out(kind, tmp_path, monkeypatc
         assert not np.array_equal(turned[0].pairs, split.test.pairs)
         return LinkSplit(split.training, *turned)
 
-    monkeypatch.setattr(pipeline, "split_links", exchanged)
+    monkeypatch.setattr("user_dgl.pipeline.inputs.split_links", exchanged)
     _train(tmp_path / "other", *KINDS[kind])
     one, other = (RunDirectory(tmp_path / name) for name in ("one", "other"))
     for name in ("input.npz", "clusters.csv", "embedding.npy", "learned_graph.npz"):
@@ -299,7 +300,7 @@ def test_features_made_of_edges_are_those_of_the_training_graph(tmp_path):
             "model.num_clusters=2",
         ],
     )
-    inputs = pipeline.read_inputs(config, lambda line: None)
+    inputs = read_inputs(config, lambda line: None)
     pairs = np.concatenate([part.pairs for part in inputs.split.held_out.values()], axis=1)
     assert inputs.feat[pairs[0], pairs[1]].sum() == 0
     assert inputs.feat.nnz == 2 * inputs.noisy.graph.num_edges
@@ -315,7 +316,7 @@ def test_labels_stay_and_serve_scores_only(tmp_path, monkeypatch):
         data = load_data(config)
         return replace(data, labels=np.random.default_rng(0).permutation(data.labels))
 
-    monkeypatch.setattr(pipeline, "load_data", shuffled)
+    monkeypatch.setattr("user_dgl.pipeline.inputs.load_data", shuffled)
     _train(tmp_path / "other", *KINDS["smooth, link critic"])
     one, other = (RunDirectory(tmp_path / name).read_result() for name in ("one", "other"))
     assert one["metrics"] == other["metrics"]

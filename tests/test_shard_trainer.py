@@ -19,6 +19,8 @@ from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs
+from user_dgl.training.hooks import Hooks
+from user_dgl.training.loop import seed_torch
 from user_dgl.training.stages import prepare
 from user_dgl.training.trainer import Trainer
 
@@ -85,7 +87,7 @@ def _inputs(data, settings):
 
 def _single(data, settings):
     inputs, rows = _inputs(data, settings), []
-    trainer = Trainer(inputs.noisy.graph, inputs.feat, inputs.config, record=rows.append)
+    trainer = Trainer(inputs.noisy.graph, inputs.feat, inputs.config, Hooks(record=rows.append))
     return trainer.fit(), rows, trainer
 
 
@@ -93,27 +95,30 @@ def _several(data, settings, size, checkpoints=None, epochs=None):
     """TrainingResult, rows, trainers and last checkpoints of so many ranks."""
     inputs = _inputs(data, settings)
     preparation = prepare(inputs.noisy.graph, inputs.feat, inputs.config, lambda line: None)
-    holdings = split_among_ranks(inputs, preparation, size)
+    of_ranks = split_among_ranks(inputs, preparation, size)
     lock, rows = threading.Lock(), []
 
     def one(ranks):
         states = []
         trainer = ShardTrainer(
-            holdings[ranks.rank], inputs.config, ranks, record=rows.append,
-            save=lambda state: states.append(copy.deepcopy(state)),
-        )  # fmt: skip
-        build = trainer._build
+            of_ranks[ranks.rank],
+            inputs.config,
+            ranks,
+            hooks=Hooks(record=rows.append, save=lambda state: states.append(copy.deepcopy(state))),
+        )
+        build = trainer.build
 
         def alone():  # threads share torch's generator, processes do not
             with lock:
+                seed_torch(inputs.config.seed, 0)
                 build()
 
-        trainer._build = alone
+        trainer.build = alone
         fit = trainer.fit(copy.deepcopy(checkpoints))  # as each process reads them
         return fit, trainer, states
 
     fits, trainers, states = zip(*together(size, one), strict=True)
-    whole = assembled(list(fits), inputs.config, "csr", "cpu", [1.0])
+    whole = assembled(list(fits), inputs.config, "csr", "cpu")
     return whole, rows, trainers, states
 
 

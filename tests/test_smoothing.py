@@ -16,7 +16,8 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.svd import right_singular_vectors, truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
-from user_dgl.pipeline import train
+from user_dgl.pipeline.train import train
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.result import chosen_labels
 from user_dgl.training.trainer import Trainer
 
@@ -135,7 +136,7 @@ def test_centroids_are_those_of_kmeans(data):
 def test_training_from_the_view(data, overrides):
     rows = []
     config = load_config(None, [*SMOOTH, *overrides])
-    fit = Trainer(data.graph, data.feat, config, record=rows.append).fit()
+    fit = Trainer(data.graph, data.feat, config, Hooks(record=rows.append)).fit()
     assert rows[-1]["loss"] < rows[0]["loss"]
     assert set(fit.assignments) == {"head", "kmeans"}
     assert clustering_metrics(data.labels, fit.clusters)["nmi"] > 80
@@ -181,7 +182,7 @@ def test_resumed_equals_uninterrupted(data):
     def keep(state):
         saved.append(copy.deepcopy(state))
 
-    whole = Trainer(data.graph, data.feat, config, save=keep).fit()
+    whole = Trainer(data.graph, data.feat, config, Hooks(save=keep)).fit()
     assert [state["progress"]["epoch"] for state in saved] == [0, 4, 8, 10]
     again = Trainer(data.graph, data.feat, config).fit(saved[1])
     assert np.array_equal(again.clusters, whole.clusters)

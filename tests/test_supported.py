@@ -16,6 +16,7 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
 from user_dgl.losses.discriminators import Discriminator, GraphSummary
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
 TERMS = {
@@ -32,8 +33,8 @@ def fit(encoder, more=(), checkpoint=None, **callbacks):
     overrides = [f"model.encoder={encoder}", "model.num_clusters=3", "model.hidden_feats=[32,16]"]
     overrides += ["train.epochs=40", "train.restarts=2", *more]
     config = load_config(None, overrides)
-    trainer = Trainer(data.graph, data.feat, config, record=rows.append, **callbacks)
-    trainer.shows_progress = False
+    hooks = Hooks(record=rows.append, shows_progress=False, **callbacks)
+    trainer = Trainer(data.graph, data.feat, config, hooks)
     return trainer.fit(checkpoint), rows, trainer
 
 

@@ -12,6 +12,7 @@ from user_dgl.graph import Graph
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.perturb import random_flip
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
 
@@ -75,7 +76,7 @@ def test_training_lowers_npsi_and_the_weight_of_noise():
         ],
     )
     rows = []
-    fit = Trainer(noisy.graph, data.feat, config, record=rows.append).fit()
+    fit = Trainer(noisy.graph, data.feat, config, Hooks(record=rows.append)).fit()
     entropy = np.array([row["npsi"] for row in rows])
     assert entropy[-10:].mean() < entropy[:10].mean() - 0.3
     weight, added = fit.weight[fit.observed], noisy.added.numpy()

@@ -18,6 +18,7 @@ from user_dgl.graph import Graph
 from user_dgl.perturb import random_flip
 from user_dgl.structure.candidates import draw_candidates
 from user_dgl.structure.priors import cosine_weight
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.trainer import Trainer, clusters_in_use
 
@@ -43,7 +44,9 @@ def data():
 
 
 def _trainer(data, *overrides, **callbacks):
-    return Trainer(data.graph, data.feat, load_config(None, [*SMALL, *overrides]), **callbacks)
+    return Trainer(
+        data.graph, data.feat, load_config(None, [*SMALL, *overrides]), Hooks(**callbacks)
+    )
 
 
 def _same(a, b):
@@ -194,7 +197,7 @@ def test_the_replica_of_lowest_loss_wins(data, shared):
     assert len(set(fit.restart_losses)) == 3
     assert fit.loss["total"] == pytest.approx(min(fit.restart_losses), rel=1e-6)
     best = int(np.argmin(fit.restart_losses))
-    final = trainer._evaluate()
+    final = trainer.evaluate()
     assert np.array_equal(fit.clusters, final.clusters[:, best])
     assert np.array_equal(fit.probs, final.assignment[:, best])
     assert np.array_equal(fit.embedding, final.embeddings()[best].detach())
@@ -239,7 +242,7 @@ def test_replicas_train_as_if_alone(data, extra):
 def test_consensus_is_the_result(data, kind):
     trainer = _trainer(data, "train.restarts=5", f"train.consensus={kind}", "train.epochs=30")
     fit = trainer.fit()
-    final = trainer._evaluate()
+    final = trainer.evaluate()
     probs = final.assignment.numpy()
     embeddings = [embedding.detach().numpy() for embedding in final.embeddings()]
     expected = consensus_of(kind, probs, embeddings, 0)
@@ -264,7 +267,7 @@ def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch
 
     def drawn(config, graph, rng, clusters=None):
         if clusters is not None:
-            now = trainer._evaluate()
+            now = trainer.evaluate()
             seen.append([np.array_equal(clusters, own) for own in now.clusters.t()])
             assert seen[-1][int(now.losses.argmin())]
         return draw_candidates(config, graph, rng, clusters)
@@ -277,7 +280,7 @@ def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch
 
 def test_refresh_carries_the_weights_and_moments_of_every_replica(data, monkeypatch):
     trainer = _trainer(data, *REFRESH, "train.restarts=2", "structure.shared=false")
-    replace, times = trainer._replace_structure, []
+    replace, times = trainer.replace_structure, []
 
     def parts():
         theta = trainer.model.structure.theta
@@ -291,7 +294,7 @@ def test_refresh_carries_the_weights_and_moments_of_every_replica(data, monkeypa
             assert new.shape == (2, pairs.num_edges)
             assert torch.equal(new[:, place], old[:, kept])
             assert not torch.equal(new[0], new[1])
-        times.append(trainer._progress.epoch)
+        times.append(trainer.progress.epoch)
 
     monkeypatch.setattr(trainer, "_replace_structure", watched)
     trainer.fit()
@@ -333,7 +336,7 @@ def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
     )
     trainer = _trainer(data, *overrides)
     seen = []
-    refresh = trainer._refresh_candidates
+    refresh = trainer.refresh_candidates
 
     def moments():
         theta = trainer.model.structure.theta
@@ -358,7 +361,7 @@ def test_refresh_draws_new_candidates_and_keeps_the_heavier_half(data):
             assert any(adam[key] > 0 for key in kept)
             assert all(after[key] == adam[key] for key in kept)
 
-    trainer._refresh_candidates = watched
+    trainer.refresh_candidates = watched
     fit = trainer.fit()
     assert [before == after for before, after in seen] == [e not in (4, 8) for e in range(12)]
     before, after = seen[4]
@@ -488,7 +491,7 @@ def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):
     lines = []
     trainer = _trainer(data, log=lines.append)
     counts = iter([2, 3, 3, 2, 3, 1, 1, 1, 1, 1, 1, 1])
-    step = trainer._step
+    step = trainer.step
     monkeypatch.setattr(trainer, "_step", lambda: (step()[0], next(counts), {}))
     trainer.fit()
     said = [line for line in lines if line.startswith("Warning")]

@@ -217,7 +217,7 @@ def _train(arguments) -> None:
         if result is None:  # the first process reports
             return
     else:
-        from user_dgl.pipeline import train
+        from user_dgl.pipeline.train import train
 
         result = train(config, Path(output_dir), _log)
     _log(_summary_line(result))
@@ -324,7 +324,7 @@ def _weight(text: str) -> float:
 
 
 def _evaluate(arguments) -> None:
-    from user_dgl.pipeline import evaluate
+    from user_dgl.pipeline.evaluate import evaluate
 
     print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
 

@@ -25,6 +25,7 @@ from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.pipeline.inputs import with_features
 from user_dgl.pipeline.train import trainer_of
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.out_of_sample import OutOfSample
 
 # Sections and keys of the settings that speak of files and processes.
@@ -152,8 +153,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         log = tqdm.write if self.verbose else _silent
         preparation = FeaturePreparation(config.features)
         prepared = preparation.fit_transform(raw_feat)
-        trainer = trainer_of(config, graph, prepared, log)
-        trainer.shows_progress = bool(self.verbose)
+        hooks = Hooks(log=log, shows_progress=bool(self.verbose))
+        trainer = trainer_of(config, graph, prepared, hooks)
         fit = trainer.fit()
         for line in fit.warnings:
             warnings.warn(line, stacklevel=2)

@@ -16,6 +16,7 @@ from user_dgl.data.sets.dgl_datasets import load_dgl_dataset
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Trainer
 
@@ -77,7 +78,7 @@ def main(args: argparse.Namespace) -> None:
     # Model
     config = load_config(CONFIGS / f"{args.dataset}.yaml", [f"seed={args.seed}"])
     feat = prepare_features(data.feat, config.features)
-    trainer = Trainer(data.graph, feat, config, log=print)
+    trainer = Trainer(data.graph, feat, config, Hooks(log=print))
 
     # Train: labels do not come here
     fit = trainer.fit()

@@ -111,6 +111,11 @@ class Config(Section):
         return self.loss.supporting_weight > 0 and self.model.encoder in _DRAWING
 
     @property
+    def learns_structure(self) -> bool:
+        """Whether the weights of A' are trained."""
+        return self.structure.learnable and self.train.structure_lr != 0
+
+    @property
     def fits_gpu(self) -> bool:
         """Whether a GPU can train by these settings."""
         return self.train.mode == "full" and self.structure.engine != "dgl"

@@ -1,6 +1,7 @@
 """From one graph to what each rank holds, and from what the ranks found to one result."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +38,8 @@ class RankResult:
         Of the whole graph.
     kmeans : int64 (n,) or None
         Clusters that the encoder ``smooth`` started from.
+    epoch_seconds : list of float
+        Those before a resume included.
     """
 
     nodes: np.ndarray
@@ -49,9 +52,11 @@ class RankResult:
     observed: np.ndarray
     loss: dict[str, float]
     kmeans: np.ndarray | None
+    epoch_seconds: list[float]
 
 
-def read_and_prepare(config: Config, log) -> tuple[Inputs, Preparation]:
+def read_and_prepare(config: Config, log: Callable[[str], None]) -> tuple[Inputs, Preparation]:
+    """The data of some settings, and the stages before training, on the whole graph."""
     inputs = read_inputs(config, log)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
@@ -77,10 +82,10 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     columns, view = ColumnStatistics.of(feat), preparation.view
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
     digest.update(feature_digest(feat).encode())
-    holdings = []
+    of_ranks = []
     for shard in shards_of(pairs, assignment, num_ranks):
         own = shard.part.nodes[: shard.part.num_owned]
-        holdings.append(
+        of_ranks.append(
             RankData(
                 shard,
                 graph.num_nodes,
@@ -94,7 +99,7 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
                 digest.hexdigest(),
             )
         )
-    return holdings
+    return of_ranks
 
 
 def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
@@ -113,10 +118,8 @@ def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
     )
 
 
-def assembled(
-    fits: list[RankResult], config: Config, engine: str, device: str, epoch_seconds: list[float]
-) -> TrainingResult:
-    """The fit of the whole graph, in the order of its nodes and pairs."""
+def assembled(fits: list[RankResult], config: Config, engine: str, device: str) -> TrainingResult:
+    """The result of the whole graph, in the order of its nodes and pairs."""
     nodes = np.concatenate([fit.nodes for fit in fits])
     pairs = np.concatenate([fit.pairs for fit in fits])
 
@@ -149,6 +152,6 @@ def assembled(
         restart_losses=[fits[0].loss["total"]],
         engine=engine,
         device=device,
-        epoch_seconds=epoch_seconds,
+        epoch_seconds=fits[0].epoch_seconds,
         warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
     )

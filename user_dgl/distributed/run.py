@@ -27,8 +27,8 @@ from user_dgl.pipeline.result import ResultSections, write_outputs
 from user_dgl.pipeline.train import finished_result
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
-from user_dgl.runtime.signals import stop_signal
 from user_dgl.training.checkpoint import load_checkpoint
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
 
 
@@ -92,7 +92,7 @@ class _Run:
         # On the first rank.
         self.inputs: Inputs | None = None
         self.choices: ResultSections | None = None
-        self.holdings: list[RankData] | None = None
+        self.of_ranks: list[RankData] | None = None
         self.finished: dict[str, Any] | None = None
 
     def train(self) -> dict[str, Any] | None:
@@ -104,23 +104,34 @@ class _Run:
         config, output_dir, folder = plan
         run = RunDirectory(Path(output_dir))
         if folder is None:
-            holding = ranks.scatter(self.holdings, "its part of the graph, which rank 0 cuts")
-            self.holdings = None
+            data = ranks.scatter(self.of_ranks, "its part of the graph, which rank 0 cuts")
+            self.of_ranks = None
         else:
             parts = PartitionDirectory(Path(folder))
-            holding = ranks.run_on_all(
+            data = ranks.run_on_all(
                 lambda: parts.read_rank_data(ranks.rank, ranks.size), "the parts of all ranks"
             )
-        trainer = ShardTrainer(
-            holding,
-            config,
-            ranks,
-            self.device,
+
+        def begin() -> None:
+            ranks.broadcast_from_first(
+                lambda: run.begin(self.inputs.resolved(self.output_dir), checkpoint),
+                "the run directory",
+            )
+
+        hooks = Hooks(
             log=self.log,
             record=run.record,
             save=lambda state: save_shards(run, state, ranks),
+            begin=begin,
         )
-        self._check_memory(config, holding, trainer.memory.expected_mb)
+        trainer = ShardTrainer(
+            data,
+            config,
+            ranks,
+            self.device,
+            hooks,
+        )
+        self._check_memory(config, data, trainer.memory.expected_mb)
         # Nothing that was there is touched before all that can be checked is.
         checkpoint = ranks.broadcast_from_first(lambda: self._to_resume(run), "the run directory")
         names = None if checkpoint is None else checkpoint["shards"]
@@ -130,13 +141,9 @@ class _Run:
         )
         if ranks.first:
             self.log(self.inputs.summary(trainer.engine, self.output_dir))
-        trainer.begin = lambda: ranks.broadcast_from_first(
-            lambda: run.begin(self.inputs.resolved(self.output_dir), checkpoint),
-            "the run directory",
-        )
-        with stop_signal() as trainer.stop:
+        with hooks.stop.listening():
             fit = trainer.fit(checkpoints)
-        part = holding.shard.part
+        part = data.shard.part
         sizes = {
             "nodes": part.num_owned,
             "halo": len(part.halo),
@@ -146,14 +153,13 @@ class _Run:
             "gpu_peak_memory_mb": gpu_peak_memory_mb(),
         }
         engine, device = trainer.engine, device_name(trainer.device)
-        seconds = trainer.epoch_seconds
-        del trainer, holding
+        del trainer, data
         everyone = ranks.gather((fit, sizes), "the results of all ranks")
         if not ranks.first:
             return None
         fits, counts = zip(*everyone, strict=True)
         self.choices.sections["ranks"] = list(counts)
-        whole = assembled(list(fits), self.inputs.config, engine, device, seconds)
+        whole = assembled(list(fits), self.inputs.config, engine, device)
         return write_outputs(run, self.inputs, whole, self.choices, self.started, self.log)
 
     def _prepare(self) -> tuple[Config, str, str | None] | None:
@@ -167,7 +173,7 @@ class _Run:
         if folder is None:
             self.inputs, preparation = read_and_prepare(self.config, self.log)
             self.choices = ResultSections.of(preparation)
-            self.holdings = split_among_ranks(self.inputs, preparation, size)
+            self.of_ranks = split_among_ranks(self.inputs, preparation, size)
         else:
             parts = PartitionDirectory(Path(folder).resolve())
             parts.check(self.config, size)
@@ -181,9 +187,9 @@ class _Run:
         output_dir = str(self.output_dir.resolve())
         return self.inputs.config, output_dir, folder and str(parts.path)
 
-    def _check_memory(self, config: Config, holding: RankData, expected_mb: float) -> None:
+    def _check_memory(self, config: Config, data: RankData, expected_mb: float) -> None:
         """Refuse what a machine or its GPUs cannot hold; log what is expected."""
-        ranks, part, what = self.ranks, holding.shard.part, "the memory of all ranks"
+        ranks, part, what = self.ranks, data.shard.part, "the memory of all ranks"
         if ranks.first and config.eval.floors and self.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.inputs.raw_feat))
         if self.device.type == "cuda":
@@ -191,7 +197,7 @@ class _Run:
             sharing = -(-here // torch.cuda.device_count())
             ranks.run_on_all(
                 lambda: gpu_memory_line(
-                    config, len(part.pairs), holding.feat, self.device, sharing, len(part.halo)
+                    config, len(part.pairs), data.feat, self.device, sharing, len(part.halo)
                 ),
                 what,
             )

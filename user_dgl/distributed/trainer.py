@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from user_dgl.config import Config
@@ -25,8 +24,9 @@ from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.model import USER, Scope, State, USERLoss
-from user_dgl.structure.learned_adjacency import LearnedAdjacency
-from user_dgl.training.loop import EpochLoop, Progress, denormals_flushed, finite_means
+from user_dgl.structure.learned_adjacency import LearnedAdjacency, put_moments, take_moments
+from user_dgl.training.hooks import Hooks
+from user_dgl.training.loop import EpochLoop, EpochReport, Progress, finite_means, with_total
 from user_dgl.training.memory import plan_memory
 
 _CPU = torch.device("cpu")
@@ -37,101 +37,89 @@ class ShardTrainer(EpochLoop):
 
     Parameters
     ----------
-    holding : RankData
+    data : RankData
     config : Config
     ranks : Ranks
     device : torch.device
-    log, record, save : callable
-        As in `EpochLoop`; ``log`` and ``record`` are called on the first rank alone.
+    hooks : Hooks
+        Of which the first rank alone calls ``log`` and ``record``.
     """
 
     def __init__(
         self,
-        holding: RankData,
+        data: RankData,
         config: Config,
         ranks: Ranks,
         device: torch.device = _CPU,
-        *,
-        log: Callable[[str], None] = lambda line: None,
-        record: Callable[[dict[str, Any]], None] = lambda row: None,
-        save: Callable[[dict[str, Any]], None] = lambda state: None,
+        hooks: Hooks | None = None,
     ):
-        silent: Callable[[Any], None] = lambda _: None  # noqa: E731
-        first = ranks.first
-        super().__init__(config, log if first else silent, record if first else silent, save)
-        self.shows_progress = first
-        self.holding, self.ranks = holding, ranks
-        self.device = device
+        hooks = hooks or Hooks()
+        if not ranks.first:
+            silent = Hooks()
+            hooks = replace(hooks, log=silent.log, record=silent.record, shows_progress=False)
+        super().__init__(config, hooks)
+        self.data, self.ranks, self.device = data, ranks, device
         self.engine = resolve_engine(config.structure.engine, device)
         dtype = getattr(torch, config.train.precision)
-        shard, part = holding.shard, holding.shard.part
+        shard, part = data.shard, data.shard.part
         here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
         self.memory = plan_memory(
-            config, len(part.pairs), holding.feat, device, here, halo=len(part.halo)
+            config, len(part.pairs), data.feat, device, here, halo=len(part.halo)
         )
-        self._keeps_freed = self.memory.keeps_freed
-        self.features = FeatureMatrix(holding.feat, dtype, device, holding.columns)
+        self.keeps_freed_memory = self.memory.keeps_freed
+        self.features = FeatureMatrix(data.feat, dtype, device, data.columns)
         self._graph = part.graph().to(device)
-        self._nodes, self._pairs = (self._exchange(lists) for lists in (shard.nodes, shard.pairs))
+        self._nodes, self._pairs = (self._exchange(plan) for plan in (shard.nodes, shard.pairs))
         self._pair_place = shard.pair_place.to(device)
         self._owned = part.owned.to(device)
-        self._observed = holding.observed.to(device)
+        self._observed = data.observed.to(device)
         self._own_nodes = part.nodes[: part.num_owned].to(device)
-        self._first_weight = holding.first_weight.to(device, dtype)
+        self._first_weight = data.first_weight.to(device, dtype)
         self.loss = USERLoss(
             config.loss,
             self._graph,
             self.features,
             self.engine,
-            whole=(holding.num_nodes, holding.num_observed),
+            whole=(data.num_nodes, data.num_observed),
         )
-        self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
+        self.model: USER
 
-    def _exchange(self, lists: ExchangePlan) -> Exchange:
-        sent = lists.sent.to(self.device)
-        return Exchange(self.ranks, sent, lists.sent_counts, lists.received_counts)
+    def _exchange(self, plan: ExchangePlan) -> Exchange:
+        sent = plan.sent.to(self.device)
+        return Exchange(self.ranks, sent, plan.sent_counts, plan.received_counts)
 
-    @property
-    def epoch_seconds(self) -> list[float]:
-        """Of each epoch, those before a resume included."""
-        return list(self._progress.epoch_seconds)
-
-    def fit(self, checkpoints: list[dict[str, Any]] | None = None) -> RankResult:
-        """Train, or go on from the checkpoints of all ranks of an earlier run, of any number."""
-        with torch.random.fork_rng(devices=[]), denormals_flushed():
-            self._build()
-            if checkpoints is not None:
-                what = "the checkpoints, which all ranks go on from"
-                self.ranks.run_on_all(lambda: self._restore(checkpoints), what)
-            self._run_epochs()
-            return self._result()
-
-    def _build(self) -> None:
-        # The same first network on every rank.
-        sequence = np.random.SeedSequence([self.config.seed, 0])
-        torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
-        holding, config = self.holding, self.config
+    def build(self) -> None:
+        """The same first network on every rank, beside the weights of the pairs that it owns."""
         structure = LearnedAdjacency(
             self._graph,
             self._observed,
             self._first_weight[self._owned][None],
-            self._learns_structure,
+            self.config.learns_structure,
         )
         self.model = USER(
-            structure, self.features.shape[1], config.model, self.engine, view=holding.view
+            structure,
+            self.features.shape[1],
+            self.config.model,
+            self.engine,
+            view=self.data.view,
         ).to(self.device, self._first_weight.dtype)
-        draw_by(self.model, config.seed, 0, self._own_nodes)
-        self._network = [p for n, p in self.model.named_parameters() if n != "structure.theta"]
-        self._make_optimizer(self.model, structure.theta if self._learns_structure else None)
+        draw_by(self.model, self.config.seed, 0, self._own_nodes)
+        self._network = [each for each in self.model.parameters() if each is not structure.theta]
+        self.make_optimizer(self.model, structure)
+
+    def resume(self, checkpoint: list[dict[str, Any]]) -> None:
+        """Go on from the checkpoints of all ranks of an earlier run, of any number."""
+        what = "the checkpoints, which all ranks go on from"
+        self.ranks.run_on_all(lambda: super(ShardTrainer, self).resume(checkpoint), what)
 
     def _forward(self) -> State:
         """The state of the own nodes; memberships of the halo too."""
-        holding, part = self.holding, self.holding.shard.part
+        data, part = self.data, self.data.shard.part
         own_weight = self.model.structure()[0]
         weight = self._pairs.extend(own_weight, "the weights of cut pairs")
         weight = weight.index_select(0, self._pair_place)
         propagation = ShardPropagation(
-            self._graph, weight, self._nodes, part.num_owned, holding.num_nodes, self.engine
+            self._graph, weight, self._nodes, part.num_owned, data.num_nodes, self.engine
         )
         hidden, logits, dropped = self.model.forward_part(self.features, propagation)
         assignment = self._nodes.extend(torch.softmax(dropped, 1), "the memberships of the halo")
@@ -140,7 +128,7 @@ class ShardTrainer(EpochLoop):
             # Each pair counts on the rank that owns it.
             weights=(weight * self._owned,),
             observed=self._observed & self._owned,
-            learnable=self._learns_structure,
+            learnable=self.model.structure.learnable,
             hidden=(hidden,),
             propagations=(propagation,),
             logits=logits[:, None],
@@ -153,7 +141,7 @@ class ShardTrainer(EpochLoop):
         loss, centre = self.config.loss, None
         if loss.needs_embedding_mean:
             own, what = state.hidden[0].sum(0), "the mean of the embeddings"
-            centre = self.ranks.all_reduce(own, what) / self.holding.num_nodes
+            centre = self.ranks.all_reduce(own, what) / self.data.num_nodes
         scope = Scope(self.features, self._first_weight, state.observed, centre)
         sums = self.loss.sums(state, scope).double()
         tensors = sums.tensors()
@@ -165,41 +153,34 @@ class ShardTrainer(EpochLoop):
             sums = sums.with_tensors(shaped)
         if centre is not None and loss.davies_bouldin_form == "soft_features":
             # Where the whole loss reads it, every rank has all of its gradient.
-            mean = self.ranks.all_reduce_replicated(own, what).double() / self.holding.num_nodes
+            mean = self.ranks.all_reduce_replicated(own, what).double() / self.data.num_nodes
             (index,) = sums.davies_bouldin
             sums = replace(sums, davies_bouldin=(replace(index, mean=mean),))
         return self.loss.terms(sums, 1, self.config.model.num_clusters)
 
-    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+    def step(self) -> EpochReport:
+        """One update with all ranks' nodes and pairs."""
         self.model.train()
-        draw_by(self.model, self.config.seed, self._progress.epoch, self._own_nodes)
+        draw_by(self.model, self.config.seed, self.progress.epoch, self._own_nodes)
         sent = self.ranks.bytes_sent
         state = self._forward()
         terms = self._terms(state)
         in_use = self._clusters_in_use(state.clusters)
         del state
-        values = self._finite_means(terms)
-        total = sum(term.sum() for term in terms.values())
-        if isinstance(total, torch.Tensor) and total.requires_grad:
-            total.backward()
-            self._sum_gradients()
-            self.optimizer.step()
-            if self.schedule is not None:
-                self.schedule.step(sum(values.values()))
-        self.optimizer.zero_grad(set_to_none=True)
-        values["total"] = sum(values.values())
-        return values, in_use, {"megabytes_sent": (self.ranks.bytes_sent - sent) / 1e6}
+        values, _ = self.update(terms)
+        sent_now = {"megabytes_sent": (self.ranks.bytes_sent - sent) / 1e6}
+        return EpochReport(with_total(values), in_use, sent_now)
 
-    def _agreed(self, number: int | None) -> int | None:
-        # One sum for all: some ranks may get the signal an epoch later than others.
+    def agree_to_stop(self, number: int | None) -> int | None:
+        """One sum for all: some ranks may get the signal an epoch later than others."""
         asked = torch.zeros(65)
         if number is not None:
             asked[number] = 1
         asked = self.ranks.all_reduce_(asked, "whether to stop").nonzero()
         return int(asked[-1]) if len(asked) else None
 
-    def _sum_gradients(self) -> None:
-        """Gradients of the network, of which every rank has a part."""
+    def reduce_gradients(self) -> None:
+        """Sum the gradients of the network, of which every rank has a part."""
         for parameter in self._network:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -215,14 +196,20 @@ class ShardTrainer(EpochLoop):
         return int((self.ranks.all_reduce_(counts, "the sizes of the clusters") > 0).sum())
 
     @torch.no_grad()
-    def _result(self) -> RankResult:
+    def evaluate(self) -> tuple[State, dict[str, torch.Tensor]]:
+        """Final state of the own nodes and loss terms of the whole graph, without dropout."""
         self.model.eval()
         state = self._forward()
-        terms = self._terms(state)
-        epoch = self._progress.epoch
+        return state, self._terms(state)
+
+    @torch.no_grad()
+    def result(self) -> RankResult:
+        """What this rank knows of its own nodes and pairs."""
+        state, terms = self.evaluate()
+        epoch = self.progress.epoch
         means = finite_means(terms, f"after {epoch} epochs the loss is not finite: {{}}")
         embedding = self.model.embeddings(state)[0]
-        part = self.holding.shard.part
+        part = self.data.shard.part
         n, owned = part.num_owned, part.owned
         ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
         return RankResult(
@@ -233,73 +220,67 @@ class ShardTrainer(EpochLoop):
             pairs=part.pairs[owned].numpy(),
             ends=ends.sort(0).values.numpy(),
             weight=state.weights[0].cpu()[owned].numpy(),
-            observed=self.holding.observed[owned].numpy(),
-            kmeans=None if self.holding.view is None else self.holding.view.clusters,
+            observed=self.data.observed[owned].numpy(),
+            kmeans=None if self.data.view is None else self.data.view.clusters,
             loss={"total": sum(means.values()), **means},
+            epoch_seconds=list(self.progress.epoch_seconds),
         )
 
     # -----------------------------------------------------------------------------------------
 
-    def _checkpoint(self) -> None:
-        part, state = self.holding.shard.part, self.optimizer.state_dict()
-        moments: dict[str, torch.Tensor] = {}
-        if self._learns_structure:
-            index = state["param_groups"][1]["params"][0]
-            own = state["state"].pop(index, {})
-            moments = {name: own[name][0] for name in ("exp_avg", "exp_avg_sq") if name in own}
+    def state_dict(self) -> dict[str, Any]:
+        """This rank's part of a checkpoint: what all share, and the pairs that it owns."""
+        part, theta = self.data.shard.part, self.model.structure.theta
+        state, moments = self.optimizer.state_dict(), {}
+        if self.model.structure.learnable:
+            state, moments = take_moments(self.optimizer, theta)
         network = self.model.state_dict()
-        theta = network.pop("structure.theta")[0]
+        own = network.pop("structure.theta")[0]
         network.pop("structure.observed")
-        self.save(
-            {
-                "progress": vars(self._progress),
-                "data": self.holding.digest,
-                "pairs": part.pairs[part.owned],
-                "theta": theta,
-                "moments": moments,
-                "network": network,
-                "optimizer": state,
-                "schedule": None if self.schedule is None else self.schedule.state_dict(),
-            }
-        )
+        return {
+            "progress": self.progress.state_dict(),
+            "data": self.data.digest,
+            "pairs": part.pairs[part.owned],
+            "theta": own,
+            "moments": moments,
+            "network": network,
+            "optimizer": state,
+            "schedule": None if self.schedule is None else self.schedule.state_dict(),
+        }
 
-    def _restore(self, checkpoints: list[dict[str, Any]]) -> None:
-        """From what all ranks of the earlier run wrote: each takes the pairs that it owns now."""
-        part = self.holding.shard.part
-        try:
-            first = checkpoints[0]
-            self._progress = Progress(**first["progress"])
-            pairs = torch.cat([checkpoint["pairs"] for checkpoint in checkpoints])
-            if any(checkpoint["data"] != self.holding.digest for checkpoint in checkpoints):
-                raise InputError(
-                    "the checkpoint is of other pairs or features: the data have changed since"
-                )
-            wanted = part.pairs[part.owned]
+    def load_state_dict(self, state: list[dict[str, Any]]) -> None:
+        """From what all ranks of the earlier run saved: each takes the pairs that it owns now.
 
-            def owned_now(name: Callable[[dict[str, Any]], torch.Tensor]) -> torch.Tensor:
-                values = torch.cat([name(checkpoint) for checkpoint in checkpoints])
-                by_position = torch.empty_like(values)
-                by_position[pairs] = values
-                return by_position[wanted]
-
-            network = first["network"] | {
-                "structure.theta": owned_now(lambda state: state["theta"])[None],
-                "structure.observed": self.model.structure.observed,
-            }
-            self.model.load_state_dict(network)
-            optimizer, states = first["optimizer"], dict(first["optimizer"]["state"])
-            if first["moments"]:
-                step = next(iter(states.values()))["step"]
-                states[optimizer["param_groups"][1]["params"][0]] = {"step": step.clone()} | {
-                    name: owned_now(lambda state, name=name: state["moments"][name])[None]
-                    for name in first["moments"]
-                }
-            self.optimizer.load_state_dict({**optimizer, "state": states})
-            if self.schedule is not None:
-                self.schedule.load_state_dict(first["schedule"])
-        except (
-            KeyError, TypeError, StopIteration, RuntimeError, IndexError, AttributeError
-        ) as error:  # fmt: skip
+        Raises
+        ------
+        InputError
+            It is of other pairs or features.
+        """
+        self.build()
+        part, first = self.data.shard.part, state[0]
+        self.progress = Progress(**first["progress"])
+        pairs = torch.cat([each["pairs"] for each in state])
+        if any(each["data"] != self.data.digest for each in state):
             raise InputError(
-                f"the checkpoint is not one of a distributed run of this version ({error})"
-            ) from None
+                "the checkpoint is of other pairs or features: the data have changed since"
+            )
+        wanted = part.pairs[part.owned]
+
+        def owned_now(name: Callable[[dict[str, Any]], torch.Tensor]) -> torch.Tensor:
+            values = torch.cat([name(each) for each in state])
+            by_position = torch.empty_like(values)
+            by_position[pairs] = values
+            return by_position[wanted]
+
+        network = first["network"] | {
+            "structure.theta": owned_now(lambda each: each["theta"])[None],
+            "structure.observed": self.model.structure.observed,
+        }
+        self.model.load_state_dict(network)
+        moments = {
+            name: owned_now(lambda each, name=name: each["moments"][name])
+            for name in first["moments"]
+        }
+        put_moments(self.optimizer, self.model.structure.theta, first["optimizer"], moments)
+        if self.schedule is not None:
+            self.schedule.load_state_dict(first["schedule"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -94,3 +95,7 @@ class Moments:
     def detach(self) -> "Moments":
         """The same numbers as constants."""
         return Moments(self.count, self.mean.detach(), self.deviation.detach())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values and tensors by name."""
+        return {"count": self.count, "mean": self.mean, "deviation": self.deviation}

@@ -105,7 +105,7 @@ class USER(nn.Module):
             graph=structure.graph,
             weights=weights,
             observed=structure.observed,
-            learnable=structure.theta.requires_grad,
+            learnable=structure.learnable,
             hidden=hidden,
             propagations=propagations,
             logits=logits,
@@ -166,7 +166,7 @@ class USER(nn.Module):
             encoder.encode(propagation, features)
             for encoder, propagation in zip(self.encoders, self.of_each(propagations), strict=True)
         )
-        if self.config.encoder == "smooth" and not self.structure.theta.requires_grad:
+        if self.config.encoder == "smooth" and not self.structure.learnable:
             # Neither A' nor the encoder learns: H is the same in every epoch.
             self._encoded = weights, propagations, encoded
         return weights, propagations, encoded

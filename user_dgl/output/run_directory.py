@@ -77,8 +77,20 @@ class RunDirectory:
 
     def own_files(self) -> list[Path]:
         """Every file that a run or its report writes, but for the parts of a checkpoint."""
-        cls = type(self)
-        files = [self.path / v for k, v in vars(cls).items() if k.endswith("_file")]
+        names = (
+            self.config_file,
+            self.metrics_file,
+            self.result_file,
+            self.clusters_file,
+            self.embedding_file,
+            self.learned_file,
+            self.input_file,
+            self.links_file,
+            self.link_model_file,
+            self.checkpoint_file,
+            self.report_file,
+        )
+        files = [self.path / name for name in names]
         return files + [self.picture_path(name) for name in self.pictures]
 
     def picture_path(self, name: str) -> Path:

@@ -18,7 +18,7 @@ from user_dgl.links.prediction import draw_examples, learn_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import read_inputs
 from user_dgl.pipeline.result import ResultSections, write_outputs
-from user_dgl.runtime.signals import stop_signal
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.stages import check_num_clusters
 from user_dgl.training.trainer import Trainer
@@ -28,15 +28,16 @@ def trainer_of(
     config: Config,
     graph: Graph,
     feat: sp.csr_matrix,
-    log: Callable[[str], None],
+    hooks: Hooks,
     held_out: np.ndarray | None = None,
 ) -> Trainer | BaselineTrainer:
     """The trainer that ``model.kind`` and ``train.mode`` ask for; ``held_out`` as in `Trainer`."""
+    kind: type[Trainer] | type[BaselineTrainer]
     if config.model.kind != "user":
         kind = BaselineTrainer
     else:
         kind = PartitionTrainer if config.train.mode == "partition" else Trainer
-    return kind(graph, feat, config, log=log, held_out=held_out)
+    return kind(graph, feat, config, hooks, held_out=held_out)
 
 
 def finished_result(
@@ -91,9 +92,14 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if split is not None:
         held_out = split.held_out_keys
         examples = draw_examples(inputs.config, graph, held_out)
-    trainer = trainer_of(inputs.config, graph, inputs.feat, log, held_out)
-
     resolved = inputs.resolved(output_dir)
+    hooks = Hooks(
+        log=log,
+        record=run.record,
+        save=run.save_checkpoint,
+        begin=lambda: run.begin(resolved, checkpoint),
+    )
+    trainer = trainer_of(inputs.config, graph, inputs.feat, hooks, held_out)
     checkpoint = run.checkpoint_to_resume(resolved)
     if checkpoint is not None and "shards" in checkpoint:
         raise InputError(
@@ -102,13 +108,10 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         )
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
-    trainer.begin = lambda: run.begin(resolved, checkpoint)
-    trainer.record, trainer.save = run.record, run.save_checkpoint
-    with stop_signal() as trainer.stop:
+    with hooks.stop.listening():
         fit = trainer.fit(checkpoint)
     choices = ResultSections.of(trainer.preparation)
-    if isinstance(trainer, PartitionTrainer):
-        choices.sections["partition"] = trainer.partition
+    choices.sections.update(trainer.report_sections())
     if examples is not None:
         feat = None if inputs.data.feat is None else inputs.feat
         links = learn_links(inputs.config, examples, fit, feat, trainer.memberships())

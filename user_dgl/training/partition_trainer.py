@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import softplus
 
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
@@ -23,17 +22,17 @@ from user_dgl.graph.part_propagation import Moments, PartPropagation
 from user_dgl.graph.parts import Part, grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import LossSums, Scope, State
+from user_dgl.structure.learned_adjacency import PairAdam
+from user_dgl.training.loop import EpochReport, with_total
 from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Evaluation, Trainer
-
-# Adam's, as torch has them.
-_BETAS, _EPS = (0.9, 0.999), 1e-8
 
 
 class PartitionTrainer(Trainer):
     """`Trainer` whose updates see one batch of parts each; for ``train.mode: partition``."""
 
-    def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
+    def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
+        """Parts, and what they know of each other, beside model and optimiser."""
         # First of all: what METIS takes is gone again before the state of training is there.
         partition, seed = self.config.train.partition, self.config.seed
         num_parts = min(partition.num_parts, pairs.num_nodes)
@@ -41,10 +40,10 @@ class PartitionTrainer(Trainer):
         batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
         self._cut = hashlib.sha256(batch_of.astype(np.int64).tobytes()).hexdigest()
         self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
-        super()._build(pairs, observed)
+        super().build_on(pairs, observed)
         num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
         dtype = self.features.dtype
-        weight = softplus(self.model.structure.theta.detach()[0])
+        weight = self.model.structure.weight()
         # What was last known of all nodes and pairs.
         self._assignment = torch.full((num_nodes, num_clusters), 1 / num_clusters, dtype=dtype)
         widths = self.config.model.hidden_feats
@@ -52,9 +51,8 @@ class PartitionTrainer(Trainer):
         self._weight, self._degree = weight, _degree(pairs, weight)
         # Of each layer, of each part.
         self._moments: list[dict[int, Moments]] = [{} for _ in self._hidden]
-        self._first, self._second = (
-            torch.zeros(2, pairs.num_edges, dtype=dtype) if self._learns_structure else (None, None)
-        )
+        learns = self.model.structure.learnable
+        self._pair_adam = PairAdam(self.model.structure) if learns else None
         self._prior = self.prior.weight.to(dtype)
         if len(self._prior) < pairs.num_edges:
             self._prior = torch.zeros(pairs.num_edges, dtype=dtype)
@@ -74,21 +72,25 @@ class PartitionTrainer(Trainer):
             "others is one epoch old at most"
         )
 
-    def _start(self) -> None:
-        super()._start()
+    def build(self) -> None:
+        """As `Trainer.build`; afterwards all parts know each other's rows."""
+        super().build()
         self._settle()
 
-    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
-        epoch, settle_every = self._progress.epoch, self.config.train.partition.settle_every
+    def step(self) -> EpochReport:
+        """One update with each batch of parts, in an order drawn anew."""
+        epoch, settle_every = self.progress.epoch, self.config.train.partition.settle_every
         if self._sums is None:
             self._settle()
         self.model.train()
         order = np.random.default_rng([self.config.seed, 6, epoch]).permutation(len(self._parts))
+        trained = False
         for number in order:
-            values = self._update(int(number))
-        if self.schedule is not None:
-            self.schedule.step(sum(values.values()))
-        values["total"] = sum(values.values())
+            values, trains = self._update_part(int(number))
+            trained |= trains
+        if trained:
+            self.advance_schedule(values)
+        values = with_total(values)
         extra = {}
         if (epoch + 1) % settle_every == 0 or epoch + 1 == self.config.train.epochs:
             extra["exact_loss"] = sum(term.mean().item() for term in self._settle().values())
@@ -96,10 +98,10 @@ class PartitionTrainer(Trainer):
             self.partition["loss_before"] = values["total"]
         clusters = self._assignment.argmax(1, keepdim=True)
         found = int((torch.bincount(clusters[:, 0]) > 0).sum())
-        return values, found, extra
+        return EpochReport(values, found, extra)
 
-    def _update(self, number: int) -> dict[str, float]:
-        """One update with one part; the terms of the whole graph's loss."""
+    def _update_part(self, number: int) -> tuple[dict[str, float], bool]:
+        """`update` with one part; the terms are those of the whole graph's loss."""
         part, structure = self._parts[number], self.model.structure
         graph, before = part.graph(), self._weight[part.pairs]
         scope = self._scope(part, part.owned)
@@ -107,28 +109,24 @@ class PartitionTrainer(Trainer):
         with torch.no_grad():
             old = self.loss.sums(self._part_state(part, graph, before, assignment), scope).double()
             degree_before = weighted_degree(graph, before, self.engine)
-        theta = structure.theta.detach()[0, part.pairs].requires_grad_(self._learns_structure)
-        weight = torch.where(part.owned, softplus(theta), before)
+        theta, weight = structure.leaf_of(part.pairs)
+        weight = torch.where(part.owned, weight, before)
         state, propagation = self._forward(number, graph, weight, degree_before)
         new = self.loss.sums(state, scope).double()
         terms = self.loss.terms(self._sums - old + new, 1, self.config.model.num_clusters)
-        values = self._finite_means(terms)
-        self.optimizer.zero_grad(set_to_none=True)
-        total = sum(term.sum() for term in terms.values())
-        if isinstance(total, torch.Tensor) and total.requires_grad:
-            total.backward()
-            self.optimizer.step()
+        values, trains = self.update(terms, schedules=False)
         with torch.no_grad():
-            if theta.grad is not None:
-                self._update_weights(part, theta.grad)
+            if self._pair_adam is not None and theta.grad is not None:
+                pairs, gradient = part.pairs[part.owned], theta.grad[part.owned]
+                self._pair_adam.step(self.optimizer, pairs, gradient, self.progress.epoch)
             self._sums = self._sums - old + new.detach()
             self._keep(number, state, propagation)
-            if self._learns_structure:
+            if structure.learnable:
                 weight = weight.detach()
                 self._weight[part.pairs] = weight
                 change = weighted_degree(graph, weight, self.engine) - degree_before
                 self._degree[part.nodes] += change
-        return values
+        return values, trains
 
     def _forward(self, number, graph, weight, degree) -> tuple[State, PartPropagation]:
         """The part's nodes as its weights have them, in the state of the model."""
@@ -140,7 +138,7 @@ class PartitionTrainer(Trainer):
             lambda layer: self._others(layer, number),
         )
         features = self.features.rows(part.nodes)
-        draw_by(self.model, self.config.seed, self._progress.epoch, part.nodes)
+        draw_by(self.model, self.config.seed, self.progress.epoch, part.nodes)
         _, _, logits = self.model.forward_part(features, propagation)
         own = torch.softmax(logits[:num_owned], 1)
         assignment = torch.cat([own, self._assignment[part.halo]])
@@ -160,7 +158,7 @@ class PartitionTrainer(Trainer):
             graph=graph,
             weights=(weight,),
             observed=self.model.structure.observed[part.pairs],
-            learnable=self._learns_structure,
+            learnable=self.model.structure.learnable,
             hidden=(),
             propagations=(),
             logits=assignment.new_empty(0),
@@ -193,26 +191,12 @@ class PartitionTrainer(Trainer):
         for layer, moments in propagation.moments.items():
             self._moments[layer][number] = moments
 
-    def _update_weights(self, part: Part, gradient: torch.Tensor) -> None:
-        """Adam's step for the pairs that a part owns; each pair has one an epoch."""
-        pairs, gradient = part.pairs[part.owned], gradient[part.owned]
-        step = self._progress.epoch + 1
-        first = self._first[pairs].lerp_(gradient, 1 - _BETAS[0])
-        second = (
-            self._second[pairs].mul_(_BETAS[1]).addcmul_(gradient, gradient, value=1 - _BETAS[1])
-        )
-        self._first[pairs], self._second[pairs] = first, second
-        lr = self.optimizer.param_groups[1]["lr"] / (1 - _BETAS[0] ** step)
-        scale = second.sqrt_().div_((1 - _BETAS[1] ** step) ** 0.5).add_(_EPS)
-        theta = self.model.structure.theta
-        theta[0, pairs] = theta[0, pairs].addcdiv_(first, scale, value=-lr)
-
     @torch.no_grad()
     def _settle(self) -> dict[str, torch.Tensor]:
         """Bring all that parts keep of each other up to date; the exact terms, without dropout."""
         self.model.eval()
         structure = self.model.structure
-        self._weight = softplus(structure.theta.detach()[0])
+        self._weight = structure.weight()
         self._degree = _degree(structure.graph, self._weight)
         # A pass makes the statistics of the next layer exact, one more what the layer after reads.
         for _ in range(2 * len(self._hidden) + 1):
@@ -236,11 +220,17 @@ class PartitionTrainer(Trainer):
             total = sums if total is None else total + sums
         return total
 
-    def _result(self) -> TrainingResult:
-        self._first = self._second = None  # as large as what a result adds
-        return super()._result()
+    def result(self) -> TrainingResult:
+        """As `Trainer.result`."""
+        self._pair_adam = None  # as large as what a result adds
+        return super().result()
 
-    def _evaluate(self) -> Evaluation:
+    def report_sections(self) -> dict[str, Any]:
+        """``partition``: sizes of the parts, and the exact loss beside the one of the updates."""
+        return {"partition": self.partition}
+
+    def evaluate(self) -> Evaluation:
+        """Final state and loss terms of the whole graph, without dropout."""
         terms = self._settle()
         losses = sum(terms.values(), torch.zeros(1, dtype=torch.float64))
         return Evaluation(
@@ -265,33 +255,44 @@ class PartitionTrainer(Trainer):
             embedding[part.nodes[: part.num_owned]] = rows
         return embedding
 
-    def _state(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
         tensors = {"assignment": self._assignment, "weight": self._weight, "degree": self._degree}
-        if self._learns_structure:
-            tensors |= {"first": self._first, "second": self._second}
+        if self._pair_adam is not None:
+            tensors |= self._pair_adam.state_dict()
         known = {
             "tensors": tensors,
             "hidden": self._hidden,
             "moments": [
-                {number: vars(moments) for number, moments in layer.items()}
+                {number: moments.state_dict() for number, moments in layer.items()}
                 for layer in self._moments
             ],
             "sums": None if self._sums is None else self._sums.tensors(),
             "summary": self.partition,
             "cut": self._cut,
         }
-        return super()._state() | {"partition": known}
+        return super().state_dict() | {"partition": known}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Raises
+        ------
+        InputError
+            It is of another graph, other features or other parts.
+        """
+        super().load_state_dict(state)
         known = state["partition"]
         if known.get("cut") != self._cut:
             raise InputError("the checkpoint is of other parts: METIS cuts the graph otherwise now")
         if known["sums"] is not None:
             self._settle()  # for the shape of the sums
             self._sums = self._sums.with_tensors(known["sums"])
-        for name, tensor in known["tensors"].items():
-            setattr(self, f"_{name}", tensor)
+        tensors = known["tensors"]
+        self._assignment = tensors["assignment"]
+        self._weight, self._degree = tensors["weight"], tensors["degree"]
+        if self._pair_adam is not None:
+            self._pair_adam.load_state_dict(tensors)
         self._hidden, self.partition = known["hidden"], known["summary"]
         self._moments = [
             {number: Moments(**moments) for number, moments in layer.items()}

@@ -5,6 +5,7 @@ joined in a consensus.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ import torch
 
 from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import Config
-from user_dgl.data.attributed_graph import one_line
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix, feature_digest
@@ -22,13 +22,15 @@ from user_dgl.graph.ops import resolve_engine
 from user_dgl.model import USER, USERLoss
 from user_dgl.runtime.device import device_name, resolve_device
 from user_dgl.structure.candidates import draw_candidates, merge_candidates
-from user_dgl.structure.learned_adjacency import LearnedAdjacency
+from user_dgl.structure.learned_adjacency import LearnedAdjacency, replace_theta
+from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import (
     EpochLoop,
+    EpochReport,
     Progress,
     clusters_in_use,
-    denormals_flushed,
     finite_means,
+    with_total,
 )
 from user_dgl.training.memory import check_memory
 from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
@@ -56,12 +58,7 @@ class Trainer(EpochLoop):
         Observed graph.
     feat : scipy CSR (N, F)
     config : Config
-    log : callable
-        Gets each line for people.
-    record : callable
-        Gets each epoch's numbers as a dict.
-    save : callable
-        Gets each checkpoint as a dict of tensors and plain types.
+    hooks : Hooks
     held_out : int64 (H,), optional
         Keys ``src * N + dst`` of pairs for scores after training: A' has none of them, and nothing
         before training is learned from them.
@@ -72,24 +69,23 @@ class Trainer(EpochLoop):
         graph: Graph,
         feat: sp.csr_matrix,
         config: Config,
+        hooks: Hooks | None = None,
         *,
-        log: Callable[[str], None] = lambda line: None,
-        record: Callable[[dict[str, Any]], None] = lambda row: None,
-        save: Callable[[dict[str, Any]], None] = lambda state: None,
         held_out: np.ndarray | None = None,
     ):
+        hooks = hooks or Hooks()
         check_sizes(graph, feat, config)
         self.device = resolve_device(config)
         line, plan = check_memory(config, graph.num_edges, feat, self.device)
-        log(line)
-        super().__init__(config, log, record, save)
-        self.graph, self.feat, self._keeps_freed = graph, feat, plan.keeps_freed
+        hooks.log(line)
+        super().__init__(config, hooks)
+        self.graph, self.feat, self.keeps_freed_memory = graph, feat, plan.keeps_freed
         self.engine = resolve_engine(config.structure.engine, self.device)
         self.features = FeatureMatrix(
             feat, dtype=getattr(torch, config.train.precision), device=self.device
         )
         self._held_out = held_out
-        self.preparation = prepare(graph, feat, config, log, held_out)
+        self.preparation = prepare(graph, feat, config, self.log, held_out)
         self.config = config = self.preparation.config
         self.prior, self.view = self.preparation.prior, self.preparation.view
         self.loss = USERLoss(
@@ -99,33 +95,12 @@ class Trainer(EpochLoop):
             self.engine,
             self.prior.weight.to(self.device, self.features.dtype),
         )
-        self._learns_structure = config.structure.learnable and config.train.structure_lr != 0
         self._feat_digest = feature_digest(feat)
+        self.model: USER
 
-    def fit(self, checkpoint: dict[str, Any] | None = None) -> TrainingResult:
-        """Train all replicas, or go on from a checkpoint.
-
-        Raises
-        ------
-        NonFiniteLossError
-            A term is NaN or infinite; nothing was updated with it.
-        """
-        threads = threads_for(self.graph, self.feat, self.config)
-        with torch.random.fork_rng(devices=[]), threads, denormals_flushed():
-            if checkpoint is None:
-                self._start()
-            else:
-                try:
-                    self._restore(checkpoint)
-                except (InputError, MemoryError, torch.cuda.OutOfMemoryError):
-                    raise
-                except Exception as error:  # which of many kinds depends on what is wrong with it
-                    raise InputError(
-                        "the checkpoint is not one of this version of user_dgl "
-                        f"({one_line(error)}): start anew with overwrite=true"
-                    ) from None
-            self._run_epochs()
-            return self._result()
+    def threads(self) -> AbstractContextManager[None]:
+        """One thread for a small graph, see `threads_for`."""
+        return threads_for(self.graph, self.feat, self.config)
 
     def memberships(self) -> Callable[[torch.Tensor], np.ndarray] | None:
         """What gives Y (N, K), without dropout, were A' of other weights (P,); after training.
@@ -146,28 +121,27 @@ class Trainer(EpochLoop):
 
     # -----------------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        sequence = np.random.SeedSequence([self.config.seed, 0])
-        torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
+    def build(self) -> None:
+        """Model and optimiser on the first pairs of A'."""
         structure, static = self.config.structure, self.preparation.static_candidates
         pairs = initial_pairs(self.graph, structure, static, self._rng(), self._held_out)
-        self._build(*pairs)
+        self.build_on(*pairs)
 
     def _rng(self) -> np.random.Generator:
         """Draws of candidates, the same at an epoch whatever came before."""
-        return np.random.default_rng([self.config.seed, 0, self._progress.epoch])
+        return np.random.default_rng([self.config.seed, 0, self.progress.epoch])
 
-    def _build(self, pairs: Graph, observed: torch.Tensor) -> None:
-        """Model, optimiser and schedule for the given pairs of A'."""
+    def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
+        """Model, optimiser and schedule for given pairs of A' (P), of which some are observed."""
         config, train = self.config, self.config.train
         weight = first_weight(pairs.num_edges, observed, self.prior, config.structure)
         weight = weight.to(self.features.dtype)
-        own = self._learns_structure and not config.structure.shared
+        own = config.learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
         # Without candidates the pairs are the observed edges, which are there already.
         there = self.loss.graph if pairs.num_edges == self.graph.num_edges else pairs
         structure = LearnedAdjacency(
-            there.to(self.device), observed, weight, self._learns_structure
+            there.to(self.device), observed, weight, config.learns_structure
         ).to(self.device)
         self.model = USER(
             structure,
@@ -178,30 +152,21 @@ class Trainer(EpochLoop):
             self.view,
         )
         self.model.to(self.device, self.features.dtype)
-        self._make_optimizer(self.model, structure.theta if self._learns_structure else None)
+        self.make_optimizer(self.model, structure)
 
-    def _step(self) -> tuple[dict[str, float], int, dict[str, float]]:
+    def step(self) -> EpochReport:
+        """One update with the whole graph."""
         self.model.train()
-        draw_by(self.model, self.config.seed, self._progress.epoch)
+        draw_by(self.model, self.config.seed, self.progress.epoch)
         state = self.model(self.features)
         terms = self.loss(state)
         in_use = clusters_in_use(state.clusters, self.config.model.num_clusters)
         del state  # what no gradient needs would stay through the backward pass
-        values = self._finite_means(terms)
-        # Summed, not averaged: a replica's gradient must not depend on how many there are.
-        total = sum(term.sum() for term in terms.values())
-        if isinstance(total, torch.Tensor) and total.requires_grad:
-            total.backward()
-            self.optimizer.step()
-            if self.schedule is not None:
-                self.schedule.step(sum(values.values()))
-        # Between epochs no block of the size of the graph is in the way of the next one's.
-        self.optimizer.zero_grad(set_to_none=True)
-        values["total"] = sum(values.values())
-        return values, in_use, {}
+        values, _ = self.update(terms)
+        return EpochReport(with_total(values), in_use, {})
 
     @torch.no_grad()
-    def _evaluate(self) -> Evaluation:
+    def evaluate(self) -> Evaluation:
         """Final state and loss terms, without dropout, with a fixed draw of sampled pairs."""
         self.model.eval()
         state = self.model(self.features)
@@ -218,9 +183,10 @@ class Trainer(EpochLoop):
         )
 
     @torch.no_grad()
-    def _result(self) -> TrainingResult:
-        train, progress = self.config.train, self._progress
-        final = self._evaluate()
+    def result(self) -> TrainingResult:
+        """The replica with the lowest loss, or the consensus of all."""
+        train, progress = self.config.train, self.progress
+        final = self.evaluate()
         terms, losses = final.terms, final.losses
         means = finite_means(terms, f"after {progress.epoch} epochs the loss is not finite: {{}}")
         best = int(losses.argmin())
@@ -262,18 +228,18 @@ class Trainer(EpochLoop):
 
     # -----------------------------------------------------------------------------------------
 
-    def _refresh_candidates(self) -> None:
+    def refresh_candidates(self) -> None:
         """Every so many epochs, new pairs take the place of the lighter half of the candidates.
 
         Pairs within clusters are drawn in those of the replica with the lowest loss; where each
         replica has its own A', the mean of their weights says what is light.
         """
-        config, progress = self.config.structure.candidates, self._progress
+        config, progress = self.config.structure.candidates, self.progress
         due = config.refresh_every and progress.epoch and not progress.epoch % config.refresh_every
-        if not due or not self._learns_structure:
+        if not due or not self.config.learns_structure:
             return
         old = self.model.structure
-        now = self._evaluate()
+        now = self.evaluate()
         clusters = now.clusters[:, int(now.losses.argmin())].cpu().numpy()
         drawn = draw_candidates(config, self.graph, self._rng(), clusters)
         if not drawn:
@@ -283,64 +249,55 @@ class Trainer(EpochLoop):
         kept = old.observed.clone()
         if candidates.any():
             kept |= candidates & (weight >= weight[candidates].median())
-        kept = kept.cpu().numpy()
         pairs_kept = old.graph.to("cpu")
-        drawn.append((pairs_kept.src.numpy()[kept], pairs_kept.dst.numpy()[kept]))
+        here = kept.cpu().numpy()
+        drawn.append((pairs_kept.src.numpy()[here], pairs_kept.dst.numpy()[here]))
         pairs, observed = merge_candidates(self.graph, drawn, self._held_out)
-        place = torch.from_numpy(pairs.positions(pairs_kept.keys[kept])).to(self.device)
-        self._replace_structure(pairs, observed, place, torch.from_numpy(kept).to(self.device))
+        place = torch.from_numpy(pairs.positions(pairs_kept.keys[here])).to(self.device)
+        self.replace_structure(pairs, observed, place, kept)
 
-    def _replace_structure(self, pairs, observed, place, kept) -> None:
-        """New pairs at their first weight; those kept take theta and Adam's moments along."""
-        old = self.model.structure.theta
-        first = self.config.structure.candidates.initial_weight
-        structure = LearnedAdjacency(
-            pairs.to(self.device),
-            observed.to(self.device),
-            old.new_full((len(old), pairs.num_edges), first),
-        )
-        with torch.no_grad():
-            structure.theta[:, place] = old[:, kept]
-        self.model.set_structure(structure)
-        self.optimizer.param_groups[1]["params"] = [structure.theta]
-        moments = self.optimizer.state.pop(old, None)
-        if moments:
-            carried = {"step": moments["step"]}
-            for name in ("exp_avg", "exp_avg_sq"):
-                carried[name] = torch.zeros_like(structure.theta)
-                carried[name][:, place] = moments[name][:, kept]
-            self.optimizer.state[structure.theta] = carried
+    def replace_structure(
+        self, pairs: Graph, observed: torch.Tensor, place: torch.Tensor, kept: torch.Tensor
+    ) -> None:
+        """Go on with other pairs of A', see `LearnedAdjacency.replaced`."""
+        old, first = self.model.structure, self.config.structure.candidates.initial_weight
+        new = old.replaced(pairs.to(self.device), observed.to(self.device), place, kept, first)
+        self.model.set_structure(new)
+        replace_theta(self.optimizer, old, new, place, kept)
 
     # -----------------------------------------------------------------------------------------
 
-    def _structure_state(self) -> dict[str, torch.Tensor]:
-        structure = self.model.structure
-        keys = torch.from_numpy(structure.graph.keys)
-        return {"keys": keys, "observed": structure.observed.cpu().clone()}
-
-    def _checkpoint(self) -> None:
-        self.save(self._state())
-
-    def _state(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds."""
+        structure = self.model.structure
         return {
-            "progress": vars(self._progress),
+            "progress": self.progress.state_dict(),
             "features": self._feat_digest,
-            "structure": self._structure_state(),
+            "structure": {
+                "keys": torch.from_numpy(structure.graph.keys),
+                "observed": structure.observed.cpu().clone(),
+            },
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "schedule": None if self.schedule is None else self.schedule.state_dict(),
             "rng": torch.get_rng_state(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._progress = Progress(**state["progress"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Raises
+        ------
+        InputError
+            It is of another graph or of other features.
+        """
+        self.progress = Progress(**state["progress"])
         if state["features"] != self._feat_digest:
             raise InputError("the checkpoint is of other features: the data have changed since")
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
             raise InputError("the checkpoint is of another graph: its observed edges differ")
-        self._build(pairs, state["structure"]["observed"])
+        self.build_on(pairs, state["structure"]["observed"])
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.schedule is not None:
