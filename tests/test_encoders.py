@@ -6,9 +6,9 @@ import torch
 from graphs import GRAPHS, dense, random_graph
 
 from user_dgl.config import ModelConfig
-from user_dgl.encoders import GAE, GCN
 from user_dgl.encoders.dropout import draw_by
-from user_dgl.encoders.gcn import InputBatchNormLinear
+from user_dgl.encoders.gae import GAE
+from user_dgl.encoders.gcn import GCN, InputBatchNormLinear
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES
 from user_dgl.graph.propagation import Propagation

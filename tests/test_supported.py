@@ -8,9 +8,11 @@ from scipy.sparse import random as random_matrix
 from torch.nn.functional import softplus
 
 from user_dgl.config import SyntheticConfig, load_config
+from user_dgl.config.model import ENCODERS
 from user_dgl.data import block_model
-from user_dgl.encoders import DGI, ENCODERS, SAGE, VGAE
-from user_dgl.encoders.dgi import PReLU
+from user_dgl.encoders.dgi import DGI, PReLU
+from user_dgl.encoders.sage import SAGE
+from user_dgl.encoders.vgae import VGAE
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix

@@ -2,7 +2,7 @@
 
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
-from user_dgl.encoders import ENCODERS
+from user_dgl.encoders.registry import encoder_class
 from user_dgl.graph.pairs import sample_pairs
 from user_dgl.losses.reconstruction import LinkTargets, link_cross_entropy
 
@@ -23,7 +23,7 @@ class GAE(Baseline):
 
     def __init__(self, problem):
         super().__init__(problem)
-        self.encoder = ENCODERS[self.encoder_name](
+        self.encoder = encoder_class(self.encoder_name)(
             problem.features.shape[1], problem.settings.hidden_feats, 0.0
         )
 

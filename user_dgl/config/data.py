@@ -1,10 +1,76 @@
 """Section ``data``: where the attributed graph comes from, and what noise is put on it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from user_dgl.config.schema import Section, key, section
+from user_dgl.config.schema import Section, key, only_where, only_with, only_without, section
 from user_dgl.errors import InputError
+
+
+@dataclass(frozen=True)
+class DataKind:
+    """One kind of data.
+
+    Attributes
+    ----------
+    load : str or callable
+        ``"module:function"`` or the function: gets the section and the folder that relative paths
+        start from, and returns a `user_dgl.data.AttributedGraph`.
+    needs : str or None
+        The key of this section that has to be set.
+    """
+
+    load: str | Callable[..., Any]
+    needs: str | None = None
+
+
+# Every kind of data by its name in the settings.
+DATA_KINDS: dict[str, DataKind] = {
+    "planetoid": DataKind("user_dgl.data.load:planetoid", needs="name"),
+    "wiki": DataKind("user_dgl.data.load:wiki"),
+    "npz": DataKind("user_dgl.data.load:npz", needs="path"),
+    "musae": DataKind("user_dgl.data.load:musae", needs="path"),
+    "ogb": DataKind("user_dgl.data.load:ogb", needs="path"),
+    "edge_list": DataKind("user_dgl.data.load:edge_list", needs="edges"),
+    "dgl": DataKind("user_dgl.data.load:dgl", needs="name"),
+    "synthetic": DataKind("user_dgl.data.load:synthetic"),
+}
+
+
+@dataclass(frozen=True)
+class NoiseKind:
+    """One kind of noise.
+
+    Attributes
+    ----------
+    apply : str or callable
+        ``"module:function"`` or the function: gets a `user_dgl.perturb.NoiseRequest` and returns a
+        `user_dgl.perturb.Perturbed`.
+    flips : bool
+        It flips pairs, so that ``rate`` and ``seed`` have an effect.
+    reads_labels : bool
+        It gets features and labels of the nodes.
+    """
+
+    apply: str | Callable[..., Any]
+    flips: bool = False
+    reads_labels: bool = False
+
+
+# Every kind of noise by its name in the settings.
+NOISE_KINDS: dict[str, NoiseKind] = {
+    "none": NoiseKind("user_dgl.perturb.apply:no_noise"),
+    "random_flip": NoiseKind("user_dgl.perturb.apply:flip_at_random", flips=True),
+    "metattack": NoiseKind("user_dgl.perturb.apply:attack", flips=True, reads_labels=True),
+    "file": NoiseKind("user_dgl.perturb.apply:replace_by_stored"),
+}
+
+_FLIPS = only_where(
+    "data.noise.kind",
+    "a data.noise.kind that flips pairs",
+    lambda config: config.data.noise.flips,
+)
 
 
 @dataclass(frozen=True)
@@ -17,9 +83,17 @@ class AttackConfig(Section):
         "the best pairs of a part of the nodes drawn anew each time; auto: exact up to 5000 nodes",
         choices=("auto", "exact", "large"),
     )
-    steps: int = key(100, "form large: times that flips are chosen, as many each time", low=1)
+    steps: int = key(
+        100,
+        "form large: times that flips are chosen, as many each time",
+        only_without("data.noise.attack.form", "exact"),
+        low=1,
+    )
     block_nodes: int = key(
-        2048, "form large: nodes drawn each time, 16 for each flip if that is more", low=2
+        2048,
+        "form large: nodes drawn each time, 16 for each flip if that is more",
+        only_without("data.noise.attack.form", "exact"),
+        low=2,
     )
     surrogate_feats: int = key(16, "width of the surrogate, a linear GCN of two layers", low=1)
     surrogate_epochs: int = key(
@@ -38,19 +112,30 @@ class NoiseConfig(Section):
         "none; random_flip: flips round(rate * edges) distinct node pairs drawn uniformly from all "
         "pairs; metattack: flips as many, those that harm a classifier most, which reads labels; "
         "file: the graph is replaced by the one in noise.file",
-        choices=("none", "random_flip", "metattack", "file"),
+        only_where(
+            "data.noise.rate",
+            "data.noise.rate above 0, where it says how much is flipped",
+            lambda config: not config.data.noise.flips or config.data.noise.rate > 0,
+        ),
+        choices=NOISE_KINDS,
     )
-    rate: float = key(0.0, "flipped pairs as a share of the edges", low=0.0)
-    seed: int | None = key(None, "seed of the flips; null: the run's seed", low=0)
+    rate: float = key(0.0, "flipped pairs as a share of the edges", _FLIPS, low=0.0)
+    seed: int | None = key(None, "seed of the flips; null: the run's seed", _FLIPS, low=0)
     file: str | None = key(
-        None, "scipy.sparse npz of the noisy adjacency, under data.root or an absolute path"
+        None,
+        "scipy.sparse npz of the noisy adjacency, under data.root or an absolute path",
+        only_with("data.noise.kind", "file"),
     )
-    attack: AttackConfig = section(AttackConfig, "how kind metattack finds the pairs that it flips")
+    attack: AttackConfig = section(
+        AttackConfig,
+        "how kind metattack finds the pairs that it flips",
+        only_with("data.noise.kind", "metattack"),
+    )
 
     @property
     def flips(self) -> bool:
         """Whether ``rate`` and ``seed`` say what changes."""
-        return self.kind in ("random_flip", "metattack")
+        return NOISE_KINDS[self.kind].flips
 
 
 @dataclass(frozen=True)
@@ -80,49 +165,66 @@ class DataConfig(Section):
         "planetoid: ind.<name>.* files; wiki: graph.txt, group.txt, tfidf.txt; npz: one npz file; "
         "musae: *_edges.csv, *_target.csv, *.json; ogb: a folder of the Open Graph Benchmark; "
         "edge_list: one's own files, see edges; dgl: a set of dgl.data; synthetic",
-        choices=("planetoid", "wiki", "npz", "musae", "ogb", "edge_list", "dgl", "synthetic"),
+        choices=DATA_KINDS,
     )
     root: str | None = key(
         None, "folder that relative data paths start from; null: $USER_DGL_DATA, else this folder"
     )
-    name: str | None = key(None, "planetoid: cora, citeseer, pubmed; dgl: a class of dgl.data")
+    name: str | None = key(
+        None,
+        "planetoid: cora, citeseer, pubmed; dgl: a class of dgl.data",
+        only_with("data.kind", "planetoid", "dgl"),
+    )
     path: str | None = key(
-        None, "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files"
+        None,
+        "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files",
+        only_without("data.kind", "edge_list", "synthetic"),
     )
     trusted: bool = key(
         False,
         "dgl: whether DGL may unpickle the files in path, which can run any code",
+        only_with("data.kind", "dgl"),
     )
     edges: str | None = key(
         None,
         "edge_list: file of edges: .npz, .npy, .mtx, .mat, .graphml, .bin (dgl.save_graphs), else "
         "CSV, TSV or blank-separated text",
+        only_with("data.kind", "edge_list"),
     )
     header: bool | Literal["auto"] = key(
         "auto",
         "edge_list: whether the first row of a text of edges names its columns; auto: where it "
         "names the ends of edges as is usual, or holds text above numbers",
+        only_with("data.kind", "edge_list"),
     )
     columns: tuple[str, ...] = key(
-        (), "edge_list: names of the two columns with the ends of the edges, [A, B]; []: found out"
+        (),
+        "edge_list: names of the two columns with the ends of the edges, [A, B]; []: found out",
+        only_with("data.kind", "edge_list"),
     )
     features: str | None = key(
-        None, "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none"
+        None,
+        "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none",
+        only_with("data.kind", "edge_list"),
     )
     labels: str | None = key(
         None,
         "edge_list: file of labels (text, npy, npz, mat), read for scores and by noise.kind: "
         "metattack only",
+        only_with("data.kind", "edge_list"),
     )
     missing_features: str = key(
         "refuse",
         "what becomes of NaN, empty and infinite features: refuse; zero; mean: that of their "
         "column (edge_list, npz, dgl)",
+        only_with("data.kind", "edge_list", "npz", "dgl"),
         choices=("refuse", "zero", "mean"),
     )
     largest_component: bool = key(False, "keep only the largest connected component")
     noise: NoiseConfig = section(NoiseConfig, "noise on the graph")
-    synthetic: SyntheticConfig = section(SyntheticConfig, "the attributed block model")
+    synthetic: SyntheticConfig = section(
+        SyntheticConfig, "the attributed block model", only_with("data.kind", "synthetic")
+    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key
+from user_dgl.config.schema import Section, key, only_without
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,5 @@ class LinksConfig(Section):
         "score: learned: nothing that a pair has more of may speak against an edge; false is right "
         "where edges are missing at random, as those held out are, whose ends therefore have fewer "
         "edges; true where new edges are sought in a graph that is complete",
+        only_without("links.score", "dot"),
     )

@@ -11,7 +11,8 @@ import math
 import numbers
 import re
 import typing
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -19,15 +20,118 @@ import yaml
 from user_dgl.errors import InputError
 
 
-def key(default, doc, *, choices=None, low=None, high=None, above=None):
-    """A key with its default and meaning; bounds ``low``, ``high`` include, ``above`` does not."""
-    metadata = {"doc": doc, "choices": choices, "low": low, "high": high, "above": above}
+@dataclass(frozen=True)
+class OnlyWith:
+    """A condition under which a key has an effect; see `only_with` and `only_where`.
+
+    Attributes
+    ----------
+    cause : str
+        Path of the key that decides, such as ``data.kind``.
+    holds : callable
+        Gets the whole settings.
+    text : str
+        The condition in words, for the reference of all keys.
+    """
+
+    cause: str
+    holds: Callable[[Any], bool]
+    text: str
+
+
+def only_with(cause: str, *values: Any) -> OnlyWith:
+    """The key has an effect only where another key has one of some values."""
+    shown = " or ".join(show(value) for value in values)
+    return OnlyWith(cause, lambda config: get(config, cause) in values, f"{cause}: {shown}")
+
+
+def only_without(cause: str, *values: Any) -> OnlyWith:
+    """The key has an effect only where another key has none of some values."""
+    shown = " or ".join(show(value) for value in values)
+    return OnlyWith(cause, lambda config: get(config, cause) not in values, f"{cause} not {shown}")
+
+
+def only_where(cause: str, text: str, holds: Callable[[Any], bool]) -> OnlyWith:
+    """The key has an effect only where a function of the whole settings is true."""
+    return OnlyWith(cause, holds, text)
+
+
+def key(
+    default: Any,
+    doc: str,
+    *only: OnlyWith,
+    choices: Iterable[str] | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> Any:
+    """A key of a section.
+
+    Parameters
+    ----------
+    default
+        A dict is copied for each section.
+    doc : str
+        Its meaning.
+    only : OnlyWith
+        Conditions under which it has an effect; without all of them a warning names it.
+    choices : iterable of str, optional
+        Allowed values; a registry is read anew at each check.
+    low, high : float, optional
+        Bounds, which are allowed values themselves.
+    above : float, optional
+        Bound, which is not allowed itself.
+    """
+    metadata = {
+        "doc": doc, "only": only, "choices": choices, "low": low, "high": high, "above": above,
+    }  # fmt: skip
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def section(cls, doc):
+def section(cls: type, doc: str, *only: OnlyWith) -> Any:
     """A section inside a section."""
-    return field(default_factory=cls, metadata={"doc": doc})
+    return field(default_factory=cls, metadata={"doc": doc, "only": only})
+
+
+def get(config: Any, path: str) -> Any:
+    """The value of a key given by its path, such as ``train.lr``."""
+    for name in path.split("."):
+        config = getattr(config, name)
+    return config
+
+
+def show(value: Any) -> str:
+    """A value as it stands in YAML."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def inert_settings(config: "Section") -> list[str]:
+    """Settings away from their default that have no effect in this run, one line each."""
+    default, lines = type(config)(), []
+    for path, item in _keys(type(config)):
+        value = get(config, path)
+        if value == get(default, path):
+            continue
+        shown = path if dataclasses.is_dataclass(value) else f"{path}={show(value)}"
+        lines += [
+            f"{shown} has no effect with {only.cause}={show(get(config, only.cause))}"
+            for only in item.metadata["only"]
+            if not only.holds(config)
+        ]
+    return lines
+
+
+def _keys(cls: type, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
+    """Paths and fields of all keys and sections."""
+    hints = typing.get_type_hints(cls)
+    for item in dataclasses.fields(cls):
+        yield prefix + item.name, item
+        if dataclasses.is_dataclass(hints[item.name]):
+            yield from _keys(hints[item.name], f"{prefix}{item.name}.")
 
 
 class Section:
@@ -70,7 +174,9 @@ def reference(cls: type, prefix: str = "") -> str:
         default = yaml.safe_dump(to_plain(cls())[item.name], default_flow_style=True)
         default = default.removesuffix("\n").removesuffix("\n...")
         # Renderers would take <name> for a tag.
-        meaning = " ".join(item.metadata["doc"].split()).replace("|", "\\|").replace("<", "\\<")
+        only = "".join(f"; only with {each.text}" for each in item.metadata["only"])
+        meaning = " ".join(item.metadata["doc"].split()) + only
+        meaning = meaning.replace("|", "\\|").replace("<", "\\<")
         rows.append(f"| `{name}` | `{default}` | {_values(hint, item.metadata)} | {meaning} |")
     table = ["| key | default | values | meaning |", "|---|---|---|---|", *rows]
     return "\n\n".join(["\n".join(table)] * bool(rows) + below)
@@ -85,7 +191,7 @@ def _values(hint, metadata) -> str:
     null = type(None) in args
     if metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in metadata["choices"]) + ", null" * null
-    of_several = args and typing.get_origin(hint) is not tuple
+    of_several = args and typing.get_origin(hint) not in (tuple, dict)
     kinds = [_kind(part) for part in (args if of_several else (hint,)) if part is not type(None)]
     bounds = (("low", "at least"), ("above", "above"), ("high", "at most"))
     kinds += [f"{word} {metadata[name]}" for name, word in bounds if metadata[name] is not None]
@@ -96,6 +202,8 @@ def _kind(hint) -> str:
     args = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return f"list of {_KINDS[args[0]]}s"
+    if typing.get_origin(hint) is dict:
+        return f"name: {_KINDS[args[1]]}"
     return _KINDS[hint] if hint in _KINDS else ", ".join(f"`{word}`" for word in args)
 
 
@@ -194,6 +302,13 @@ def _checked(value, hint, metadata, name):
     optional = type(None) in args
     if optional and value is None:
         return None
+    if typing.get_origin(hint) is dict:
+        if not isinstance(value, dict):
+            raise InputError(f"{name}: expected names with a value each, got {value!r}")
+        return {
+            str(each): _checked(number, args[1], metadata, f"{name}.{each}")
+            for each, number in value.items()
+        }
     literal = next((a for a in args if typing.get_origin(a) is typing.Literal), None)
     words = typing.get_args(literal)
     if isinstance(value, str) and value in words:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key, section
+from user_dgl.config.schema import Section, key, only_with, only_without, section
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,19 @@ class TrainConfig(Section):
         "graphs whose training would not fit the memory",
         choices=("full", "partition"),
     )
-    partition: PartitionConfig = section(PartitionConfig, "parts of mode: partition")
+    partition: PartitionConfig = section(
+        PartitionConfig, "parts of mode: partition", only_with("train.mode", "partition")
+    )
     precision: str = key(
         "float32", "floating-point numbers of the training", choices=("float32", "float64")
     )
     epochs: int = key(400, "epochs", low=1)
     lr: float = key(0.01, "Adam's learning rate", above=0.0)
     structure_lr: float | None = key(
-        None, "learning rate of A'; null: lr; 0: A' stays as it starts", low=0.0
+        None,
+        "learning rate of A'; null: lr; 0: A' stays as it starts",
+        only_with("structure.learnable", True),
+        low=0.0,
     )
     weight_decay: float = key(5e-4, "Adam's L2 penalty on the network, not on A'", low=0.0)
     plateau_factor: float = key(
@@ -46,7 +51,9 @@ class TrainConfig(Section):
         above=0.0,
         high=1.0,
     )
-    plateau_patience: int = key(10, "epochs without improvement before that", low=0)
+    plateau_patience: int = key(
+        10, "epochs without improvement before that", only_without("train.plateau_factor", 1), low=0
+    )
     restarts: int = key(1, "replicas of encoder and head, trained side by side", low=1)
     consensus: str = key(
         "none",

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from user_dgl.config import DataConfig
+from user_dgl.config.data import DATA_KINDS
 from user_dgl.data.attributed_graph import (
     AttributedGraph,
     largest_component,
@@ -16,10 +17,9 @@ from user_dgl.data.sets.planetoid import load_planetoid
 from user_dgl.data.sets.synthetic import block_model
 from user_dgl.data.sets.wiki import load_wiki
 from user_dgl.errors import InputError
+from user_dgl.runtime.registry import load_object
 
 DATA_VARIABLE = "USER_DGL_DATA"
-# Loaders of one file or folder that has to be named.
-_BY_PATH = {"musae": load_musae, "ogb": load_ogb}
 
 
 def data_root(config: DataConfig) -> Path:
@@ -70,46 +70,73 @@ def load_data(config: DataConfig) -> AttributedGraph:
     InputError
         A key missing for this kind, files missing, malformed or not fitting each other.
     """
-    data = _load(config)
+    kind = DATA_KINDS[config.kind]
+    if kind.needs is not None and getattr(config, kind.needs) is None:
+        raise InputError(f"data.kind={config.kind} needs data.{kind.needs}")
+    data = load_object(kind.load)(config, data_root(config))
     return largest_component(data) if config.largest_component else data
 
 
-def _load(config: DataConfig) -> AttributedGraph:
-    root, kind = data_root(config), config.kind
-    needed = {
-        "planetoid": "name",
-        "dgl": "name",
-        "npz": "path",
-        "musae": "path",
-        "ogb": "path",
-        "edge_list": "edges",
-    }.get(kind)
-    if needed and getattr(config, needed) is None:
-        raise InputError(f"data.kind={kind} needs data.{needed}")
-    if kind == "synthetic":
-        return block_model(config.synthetic)
-    if kind == "planetoid":
-        return load_planetoid(find_file(root, config.path or "planetoid", "data.path"), config.name)
-    if kind == "wiki":
-        return load_wiki(find_file(root, config.path or "wiki", "data.path"))
-    if kind in _BY_PATH:
-        return _BY_PATH[kind](find_file(root, config.path, "data.path"))
-    if kind == "npz":
-        return load_npz(find_file(root, config.path, "data.path"), config.missing_features)
-    if kind == "edge_list":
-        files = {
-            key: find_file(root, getattr(config, key), f"data.{key}")
-            for key in ("edges", "features", "labels")
-            if getattr(config, key) is not None
-        }
-        return load_edge_list(
-            **files,
-            missing=config.missing_features,
-            header=config.header,
-            columns=config.columns,
-        )
+# One function for each kind of data: from the settings to the arguments of its loader.
+
+
+def planetoid(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``planetoid``, by default in the folder of that name."""
+    folder = find_file(root, config.path or "planetoid", "data.path")
+    return load_planetoid(folder, _set(config.name))
+
+
+def wiki(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``wiki``, by default in the folder of that name."""
+    return load_wiki(find_file(root, config.path or "wiki", "data.path"))
+
+
+def npz(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``npz``."""
+    return load_npz(find_file(root, _set(config.path), "data.path"), config.missing_features)
+
+
+def musae(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``musae``."""
+    return load_musae(find_file(root, _set(config.path), "data.path"))
+
+
+def ogb(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``ogb``."""
+    return load_ogb(find_file(root, _set(config.path), "data.path"))
+
+
+def edge_list(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``edge_list``: one's own files."""
+
+    def found(name: str | None, key: str) -> Path | None:
+        return None if name is None else find_file(root, name, f"data.{key}")
+
+    return load_edge_list(
+        find_file(root, _set(config.edges), "data.edges"),
+        found(config.features, "features"),
+        found(config.labels, "labels"),
+        missing=config.missing_features,
+        header=config.header,
+        columns=config.columns,
+    )
+
+
+def dgl(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``dgl``."""
     # DGL takes seconds to import, and most runs do without it.
     from user_dgl.data.sets.dgl_datasets import load_dgl_dataset
 
     folder = None if config.path is None else find_file(root, config.path, "data.path")
-    return load_dgl_dataset(config.name, folder, config.missing_features, config.trusted)
+    return load_dgl_dataset(_set(config.name), folder, config.missing_features, config.trusted)
+
+
+def synthetic(config: DataConfig, root: Path) -> AttributedGraph:
+    """Kind ``synthetic``."""
+    return block_model(config.synthetic)
+
+
+def _set(value: str | None) -> str:
+    """The value of a key that `DataKind.needs` names."""
+    assert value is not None
+    return value

@@ -76,7 +76,9 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     if num_ranks > graph.num_nodes:
         raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
     rng = np.random.default_rng([config.seed, 0, 0])
-    pairs, observed = initial_pairs(graph, config.structure, preparation.static_candidates, rng)
+    pairs, observed = initial_pairs(
+        graph, config.structure, preparation.static_candidates, rng, feat
+    )
     weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
     columns, view = ColumnStatistics.of(feat), preparation.view

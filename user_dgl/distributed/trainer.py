@@ -23,7 +23,7 @@ from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.model import USER, Scope, State, USERLoss
+from user_dgl.model import USER, LossSums, Scope, State, USERLoss
 from user_dgl.structure.learned_adjacency import LearnedAdjacency, put_moments, take_moments
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import EpochLoop, EpochReport, Progress, finite_means, with_total
@@ -154,8 +154,9 @@ class ShardTrainer(EpochLoop):
         if centre is not None and loss.davies_bouldin_form == "soft_features":
             # Where the whole loss reads it, every rank has all of its gradient.
             mean = self.ranks.all_reduce_replicated(own, what).double() / self.data.num_nodes
-            (index,) = sums.davies_bouldin
-            sums = replace(sums, davies_bouldin=(replace(index, mean=mean),))
+            (index,) = sums.by_term["davies_bouldin"]
+            changed = {"davies_bouldin": (replace(index, mean=mean),)}
+            sums = LossSums(sums.by_term | changed)
         return self.loss.terms(sums, 1, self.config.model.num_clusters)
 
     def step(self) -> EpochReport:

@@ -1,5 +1,7 @@
 """Encoder of the adversarially regularised graph autoencoder (Pan et al., 2018)."""
 
+from collections.abc import Sequence
+
 import torch
 
 from user_dgl.encoders.base import Pass
@@ -13,7 +15,7 @@ class ARGA(GAE):
 
     normed = True
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         super().__init__(in_feats, hidden_feats, dropout)
         self.discriminator = Discriminator(self.out_feats)
 

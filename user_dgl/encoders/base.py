@@ -9,7 +9,7 @@ from torch import nn
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import SampledPairs
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 
 
 class Pass(NamedTuple):
@@ -19,7 +19,7 @@ class Pass(NamedTuple):
     ----------
     graph : Graph
         Observed graph, whose edges are to be reconstructed.
-    propagation : Propagation
+    propagation : Propagator
         S that the encoder read, of A'.
     features : FeatureMatrix
     hidden : Tensor (N, d)
@@ -34,7 +34,7 @@ class Pass(NamedTuple):
     """
 
     graph: Graph
-    propagation: Propagation
+    propagation: Propagator
     features: FeatureMatrix
     hidden: torch.Tensor
     beside: Any
@@ -67,7 +67,7 @@ class Encoder(nn.Module):
     out_feats: int
     normed: ClassVar[bool] = False
 
-    def encode(self, propagation: Propagation, features: FeatureMatrix) -> tuple[torch.Tensor, Any]:
+    def encode(self, propagation: Propagator, features: FeatureMatrix) -> tuple[torch.Tensor, Any]:
         """H (N, out_feats), and what else of the pass the model's own loss reads."""
         return self(propagation, features), None
 

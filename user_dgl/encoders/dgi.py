@@ -1,5 +1,6 @@
 """Encoder of Deep Graph Infomax (Velickovic et al., 2019)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 from user_dgl.losses.discriminators import GraphSummary
 
 
@@ -37,7 +38,7 @@ class _PReLU(torch.autograd.Function):
 class PReLUConvolutions(Encoder):
     r"""Layers :math:`H \leftarrow \mathrm{PReLU}(S H W + b)`."""
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float = 0.0):
         super().__init__()
         widths = (in_feats, *hidden_feats)
         self.weights = nn.ParameterList(
@@ -48,7 +49,7 @@ class PReLUConvolutions(Encoder):
         self.activations = nn.ModuleList(PReLU() for _ in hidden_feats)
         self.out_feats = hidden_feats[-1]
 
-    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+    def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         return self.convolve(propagation, self.project(features))
 
@@ -61,7 +62,7 @@ class PReLUConvolutions(Encoder):
         weight = self.weights[0]
         return features.matmul(weight if keeps_column is None else keeps_column[:, None] * weight)
 
-    def convolve(self, propagation: Propagation, hidden: torch.Tensor) -> torch.Tensor:
+    def convolve(self, propagation: Propagator, hidden: torch.Tensor) -> torch.Tensor:
         """Embeddings H (N, out_feats) from X W, in another order where the nodes swap features."""
         for layer, (bias, activation) in enumerate(zip(self.biases, self.activations, strict=True)):
             if layer:
@@ -75,7 +76,7 @@ class DGI(PReLUConvolutions):
 
     normed = True
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float = 0.0):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float = 0.0):
         super().__init__(in_feats, hidden_feats, dropout)
         self.summary = GraphSummary(self.out_feats)
 

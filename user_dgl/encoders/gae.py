@@ -1,5 +1,6 @@
 """Encoder of the graph autoencoder that the paper's text supports (Kipf and Welling, 2016)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -8,13 +9,13 @@ from torch import nn
 from user_dgl.encoders.base import Encoder
 from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 
 
 class GAE(Encoder):
     r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm."""
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         super().__init__()
         widths = (in_feats, *hidden_feats)
         self.weights = nn.ParameterList(
@@ -23,7 +24,7 @@ class GAE(Encoder):
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
         self.out_feats = hidden_feats[-1]
 
-    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+    def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         hidden = propagation.extend(0, propagation(features.matmul(self.weights[0])))
         for layer, weight in enumerate(list(self.weights)[1:], start=1):

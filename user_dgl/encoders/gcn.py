@@ -1,5 +1,6 @@
 """Graph convolutional encoder of the authors' code (Kipf and Welling, 2017, with BatchNorm)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 from user_dgl.encoders.base import Encoder
 from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 
 _EPS = 1e-5  # as in torch.nn.BatchNorm1d
 
@@ -49,7 +50,7 @@ class GCN(Encoder):
     does not depend on running averages.
     """
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         super().__init__()
         self.first = InputBatchNormLinear(in_feats, hidden_feats[0])
         self.linears = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(hidden_feats))
@@ -60,7 +61,7 @@ class GCN(Encoder):
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in self.linears)
         self.out_feats = hidden_feats[-1]
 
-    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+    def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         hidden = self.first(features)
         for layer, (bias, norm) in enumerate(zip(self.biases, self.norms, strict=True)):

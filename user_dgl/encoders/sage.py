@@ -1,5 +1,6 @@
 """Encoder of GraphSAGE with mean aggregation (Hamilton et al., 2017)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -10,7 +11,7 @@ from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.encoders.dropout import Dropout
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import edge_dot, pair_dot
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 
 # Q: how much a pair drawn at random counts beside a neighbour.
 _NEGATIVES = 20
@@ -24,7 +25,7 @@ class SAGE(Encoder):
 
     normed = True
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         super().__init__()
         widths = (in_feats, *hidden_feats)
 
@@ -37,7 +38,7 @@ class SAGE(Encoder):
         self.dropouts = nn.ModuleList(Dropout(dropout) for _ in hidden_feats[1:])
         self.out_feats = hidden_feats[-1]
 
-    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+    def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, out_feats)."""
         total = propagation(features.column_mean.new_ones(features.shape[0], 1))
         own, others = features.matmul(torch.cat([self.own[0], self.neighbours[0]], 1)).chunk(2, 1)

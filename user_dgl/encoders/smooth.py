@@ -5,7 +5,7 @@ from torch import nn
 
 from user_dgl.encoders.base import Encoder
 from user_dgl.features.matrix import FeatureMatrix
-from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.graph.propagation import Propagator, smooth
 
 
 class Smooth(Encoder):
@@ -30,7 +30,7 @@ class Smooth(Encoder):
         self.hops, self.self_share = hops, self_share
         self.out_feats = points.shape[1]
 
-    def forward(self, propagation: Propagation, features: FeatureMatrix) -> torch.Tensor:
+    def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
         """Embeddings H (N, d); rows of nodes without features or neighbours stay 0."""
         smoothed = smooth(propagation, self.points, self.hops, self.self_share)
         return nn.functional.normalize(smoothed, dim=1)

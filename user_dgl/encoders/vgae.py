@@ -1,5 +1,7 @@
 """Encoder of the variational graph autoencoder (Kipf and Welling, 2016)."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -14,7 +16,7 @@ class VGAE(GAE):
 
     normed = True
 
-    def __init__(self, in_feats: int, hidden_feats, dropout: float):
+    def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         *inner, last = hidden_feats
         super().__init__(in_feats, (*inner, 2 * last), dropout)
         for part in self.weights[-1].data.chunk(2, 1):  # each as the layer of its own that it is

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from user_dgl.graph.parts import Part
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagation, Propagator
 
 
-class PartPropagation:
-    """Stands for a `Propagation` where only the nodes of a part are at hand.
+class PartPropagation(Propagator):
+    """S where only the nodes of a part are at hand.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""The normalised adjacency, and smoothing with it."""
+"""The normalised adjacency, what stands for it on parts of a graph, and smoothing with it."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import scipy.sparse as sp
 import torch
@@ -11,8 +12,27 @@ from user_dgl.graph.csr_engine import csr_tensor
 from user_dgl.graph.ops import edge_dot, neighbor_sum, weighted_degree
 
 
+class Propagator(Protocol):
+    """What encoders and heads multiply with: S, or S as far as some rows of it are at hand.
+
+    `Propagation` is S of a whole graph. `user_dgl.graph.part_propagation.PartPropagation` answers
+    for a part of it, `user_dgl.distributed.propagation.ShardPropagation` for one of several
+    processes, `user_dgl.training.out_of_sample.ExtendedPropagation` for nodes that are new. An
+    encoder that calls `extend` after each layer can be trained in parts.
+    """
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows of S x of the own nodes, for x (N, d) of all nodes that these rows read."""
+
+    def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
+        """BatchNorm of the output of a layer by the statistics of all nodes of the graph."""
+
+    def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
+        """The output of a layer for the own nodes, and for all others that a product reads."""
+
+
 @dataclass(frozen=True, eq=False)
-class Propagation:
+class Propagation(Propagator):
     r"""Symmetric normalisation with self-loops, :math:`S = D^{-1/2} (A + I) D^{-1/2}`.
 
     Kept as one weight for each pair and each node: a product with S then needs no pass over its
@@ -60,18 +80,16 @@ class Propagation:
         parts = (matrix.indptr, matrix.indices, matrix.data)
         return csr_tensor(*map(torch.from_numpy, parts), matrix.shape)
 
-    # What encoders ask for beside the product; `PartPropagation` answers for a part.
-
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm of what a layer gives, by the statistics of all nodes."""
+        """BatchNorm by the statistics of all nodes."""
         return norm(x)
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """What a layer gives for the nodes, and for all others that the next product reads."""
+        """The output as it is: it has the rows of all nodes."""
         return hidden
 
 
-def smooth(propagation: Propagation, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:
+def smooth(propagation: Propagator, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:
     r"""Mean over neighbourhoods of all sizes, :math:`a x + \frac{1 - a}{K} \sum_{t=1}^K S^t x`.
 
     Smoothing of SSGC (Zhu and Koniusz, 2021), here on a weighted graph.

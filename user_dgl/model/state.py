@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from user_dgl.graph import Graph
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagator
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class State:
     observed: torch.Tensor
     learnable: bool
     hidden: tuple[torch.Tensor, ...]
-    propagations: tuple[Propagation, ...]
+    propagations: tuple[Propagator, ...]
     logits: torch.Tensor
     clusters: torch.Tensor
     assignment: torch.Tensor

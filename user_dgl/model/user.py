@@ -7,11 +7,13 @@ from torch import nn
 
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import ModelConfig
-from user_dgl.encoders import ENCODERS, Pass, Smooth
+from user_dgl.encoders.base import Pass
 from user_dgl.encoders.dropout import Dropout
+from user_dgl.encoders.registry import encoder_class
+from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.pairs import sample_pairs
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagation, Propagator
 from user_dgl.model.heads import CentroidHead
 from user_dgl.model.state import State, columns_of_each
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
@@ -61,7 +63,7 @@ class USER(nn.Module):
                 self.encoders.append(Smooth(view.points, config.smooth.hops, view.self_share))
                 self.heads.append(CentroidHead(view.centroids, config.temperature))
                 continue
-            encoder = ENCODERS[config.encoder](in_feats, config.hidden_feats, config.dropout)
+            encoder = encoder_class(config.encoder)(in_feats, config.hidden_feats, config.dropout)
             self.encoders.append(encoder)
             self.heads.append(nn.Linear(encoder.out_feats, config.num_clusters))
         self.norms = nn.ModuleList(
@@ -130,7 +132,7 @@ class USER(nn.Module):
         ]
 
     def forward_part(
-        self, features: FeatureMatrix, propagation
+        self, features: FeatureMatrix, propagation: Propagator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """H (n, d), logits (n, K) and what dropout leaves of them, of one replica on a part.
 
@@ -166,7 +168,7 @@ class USER(nn.Module):
             encoder.encode(propagation, features)
             for encoder, propagation in zip(self.encoders, self.of_each(propagations), strict=True)
         )
-        if self.config.encoder == "smooth" and not self.structure.learnable:
+        if not self.config.traits.learns and not self.structure.learnable:
             # Neither A' nor the encoder learns: H is the same in every epoch.
             self._encoded = weights, propagations, encoded
         return weights, propagations, encoded

@@ -11,6 +11,7 @@ from user_dgl.baselines import resolve_baseline
 from user_dgl.clustering.num_clusters import most_considered
 from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
 from user_dgl.config import Config
+from user_dgl.config.data import NOISE_KINDS
 from user_dgl.data import AttributedGraph, data_root, load_data
 from user_dgl.errors import InputError
 from user_dgl.features.preparation import prepare_features
@@ -32,7 +33,7 @@ def load_noisy_data(
         split = split_links(data.graph, config.links, config.seed)
         data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys
     noise, root, victim = config.data.noise, data_root(config.data), None
-    if noise.kind == "metattack":  # the one kind that sees labels
+    if NOISE_KINDS[noise.kind].reads_labels:
         victim = Victim(data.feat, data.labels)
     noisy = perturb(data.graph, noise, config.seed, root, held_out, victim, log)
     for note in (*data.notes, *noisy.notes):

@@ -1,18 +1,68 @@
 """Candidate pairs that A' may use beside the observed edges.
 
-Each source returns arrays (u, v) of directed draws; `merge_candidates` puts them together with the
-observed graph, once each. All draws come from the generator given, so that a run can be repeated.
+Each source of `SOURCES` returns arrays (u, v) of directed draws; `merge_candidates` puts them
+together with the observed graph, each pair once. All draws come from the generator given, so that a
+run can be repeated.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from user_dgl.config import CandidatesConfig
+from user_dgl.errors import InputError
 from user_dgl.features.nearest import nearest
 from user_dgl.graph import Graph, pair_keys
 
 Pairs = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What a source draws from.
+
+    Attributes
+    ----------
+    count : int
+        Pairs to draw for each node.
+    config : CandidatesConfig
+    graph : Graph
+        Observed graph.
+    feat : scipy CSR (N, F) or None
+        Prepared features; None for a source that is drawn anew and asks for none.
+    rng : Generator
+    clusters : int64 (N,) or None
+        Present clusters; None before training.
+    """
+
+    count: int
+    config: CandidatesConfig
+    graph: Graph
+    feat: sp.csr_matrix | None
+    rng: np.random.Generator
+    clusters: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of candidates.
+
+    Attributes
+    ----------
+    draw : callable
+        Draw -> (u, v).
+    stays : bool
+        Its pairs are found once, before training, and are never drawn anew.
+    needs_clusters : bool
+        It draws nothing before there are clusters.
+    """
+
+    draw: Callable[[Draw], Pairs]
+    stays: bool = False
+    needs_clusters: bool = False
 
 
 def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
@@ -70,21 +120,77 @@ def same_cluster(clusters: np.ndarray, num_draws: int, rng: np.random.Generator)
     return nodes, order[first[own] + (rng.random(len(nodes)) * sizes[own]).astype(np.int64)]
 
 
+# Every source by its name: that of its key in `CandidatesConfig`, or in ``sources`` there.
+SOURCES: dict[str, Source] = {
+    "feature_knn": Source(lambda draw: feature_knn(_features(draw), draw.count), stays=True),
+    "k_hop": Source(lambda draw: k_hop(draw.graph, draw.count, draw.config.hops, draw.rng)),
+    "uniform": Source(lambda draw: uniform(draw.graph.num_nodes, draw.count, draw.rng)),
+    "same_cluster": Source(
+        lambda draw: same_cluster(_clusters(draw), draw.count, draw.rng), needs_clusters=True
+    ),
+}
+
+
+def _features(draw: Draw) -> sp.csr_matrix:
+    assert draw.feat is not None
+    return draw.feat
+
+
+def _clusters(draw: Draw) -> np.ndarray:
+    assert draw.clusters is not None
+    return draw.clusters
+
+
 def draw_candidates(
     config: CandidatesConfig,
     graph: Graph,
     rng: np.random.Generator,
     clusters: np.ndarray | None = None,
+    feat: sp.csr_matrix | None = None,
 ) -> list[Pairs]:
-    """Pairs of all random sources that the config asks for; ``same_cluster`` needs clusters."""
-    drawn = []
-    if config.k_hop:
-        drawn.append(k_hop(graph, config.k_hop, config.hops, rng))
-    if config.uniform:
-        drawn.append(uniform(graph.num_nodes, config.uniform, rng))
-    if config.same_cluster and clusters is not None:
-        drawn.append(same_cluster(clusters, config.same_cluster, rng))
-    return drawn
+    """Pairs of all sources that are drawn anew and that the config asks for.
+
+    Parameters
+    ----------
+    config : CandidatesConfig
+    graph : Graph
+        Observed graph.
+    rng : Generator
+    clusters : int64 (N,), optional
+        Present clusters; sources that need them draw nothing without.
+    feat : scipy CSR (N, F), optional
+    """
+    return _drawn(config, graph, rng, clusters, feat, stays=False)
+
+
+def static_candidates(
+    config: CandidatesConfig, graph: Graph, feat: sp.csr_matrix, rng: np.random.Generator
+) -> list[Pairs]:
+    """Pairs of all sources that are found once, before training."""
+    return _drawn(config, graph, rng, None, feat, stays=True)
+
+
+def _drawn(
+    config: CandidatesConfig,
+    graph: Graph,
+    rng: np.random.Generator,
+    clusters: np.ndarray | None,
+    feat: sp.csr_matrix | None,
+    stays: bool,
+) -> list[Pairs]:
+    unknown = [name for name in config.sources if name not in SOURCES]
+    if unknown:
+        raise InputError(
+            f"structure.candidates.sources.{unknown[0]}: no such source; known are "
+            f"{', '.join(SOURCES)}"
+        )
+    return [
+        source.draw(Draw(config.count(name), config, graph, feat, rng, clusters))
+        for name, source in SOURCES.items()
+        if config.count(name)
+        and source.stays == stays
+        and (clusters is not None or not source.needs_clusters)
+    ]
 
 
 def merge_candidates(

@@ -111,25 +111,23 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
     structure, model, train = config.structure, config.model, config.train
     num_nodes = feat.shape[0]
     candidates = structure.candidates
-    drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform + candidates.same_cluster
-    num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
-    learns = structure.learnable and train.structure_lr != 0
+    num_pairs = num_edges + (candidates.pairs_per_node * num_nodes if structure.learnable else 0)
+    learns = config.learns_structure
     per_pair = _PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0)
     copies = train.restarts if learns and not structure.shared else 1
     pairs = num_pairs * (_PAIR + copies * per_pair)
     if num_pairs > num_edges:  # the observed graph stays beside the one with candidates
         pairs += num_edges * _PAIR
-    if model.encoder == "smooth":
+    if not model.traits.learns:
         width = 8.0 * min(4 * model.most_clusters, 64)
     else:
         first, *rest = model.hidden_feats
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
         if model.dropout:
             width += train.restarts * _DROPOUT * sum(model.hidden_feats)
-        if model.encoder == "vgae":  # whose last layer gives two blocks
-            width += train.restarts * _NEXT_LAYER * model.hidden_feats[-1]
-        if model.encoder == "dgi":  # whose own loss takes a second pass
-            width *= 2
+        more = model.traits.output_blocks - 1
+        width += train.restarts * _NEXT_LAYER * more * model.hidden_feats[-1]
+        width *= model.traits.passes
         pairs += _DRAWN * _drawn_pairs(config) * num_nodes
         if structure.engine == "dgl":
             width += _DRAWN_ROWS * _drawn_pairs(config) * model.hidden_feats[-1]
@@ -154,7 +152,7 @@ def _preparation_bytes(config, num_edges, feat) -> float:
     before = 0.0
     if structure.learnable and structure.prior == "critic":
         before = _CRITIC * min(structure.critic.num_components, num_features)
-    if model.encoder == "smooth":
+    if not model.traits.learns:
         before = max(before, _VIEW * min(model.smooth.num_components, num_features))
     before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
@@ -200,8 +198,7 @@ def _partition_bytes(config, num_edges, feat) -> float:
     structure, model, partition = config.structure, config.model, config.train.partition
     num_nodes, num_features = feat.shape
     candidates = structure.candidates
-    drawn = candidates.feature_knn + candidates.k_hop + candidates.uniform
-    num_pairs = num_edges + (drawn * num_nodes if structure.learnable else 0)
+    num_pairs = num_edges + (candidates.pairs_per_node * num_nodes if structure.learnable else 0)
     batches = max(partition.num_parts / partition.parts_per_batch, 1.0)
     # A quarter of the pairs cut and touched twice, each with an end in a halo: an upper guess.
     cut = 0.0 if batches == 1 else 0.25
@@ -252,7 +249,7 @@ def check_memory(
     if expected > there:
         if config.model.kind != "user":
             remedy = "lower baseline.hidden_feats"
-        elif config.model.encoder == "smooth":
+        elif not config.model.traits.learns:
             remedy = "lower model.smooth.num_components and structure.critic.num_components"
         elif config.train.mode == "partition":
             remedy = "raise train.partition.num_parts, or lower model.hidden_feats"

@@ -16,17 +16,17 @@ from sklearn.preprocessing import normalize
 from torch import nn
 
 from user_dgl.clustering.consensus import joined_points
-from user_dgl.encoders import Smooth
+from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
-from user_dgl.graph.propagation import Propagation
+from user_dgl.graph.propagation import Propagation, Propagator
 from user_dgl.model import USER
 from user_dgl.training.result import TrainingResult
 from user_dgl.training.trainer import Trainer
 
 
-class ExtendedPropagation:
-    """Stands for a `Propagation` where M new nodes follow the N fitted ones.
+class ExtendedPropagation(Propagator):
+    """S where M new nodes follow the N fitted ones.
 
     Parameters
     ----------

@@ -20,7 +20,12 @@ from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
-from user_dgl.structure.candidates import Pairs, draw_candidates, feature_knn, merge_candidates
+from user_dgl.structure.candidates import (
+    Pairs,
+    draw_candidates,
+    merge_candidates,
+    static_candidates,
+)
 from user_dgl.structure.priors import Prior, prior_of
 
 # Multiply-adds of a product with the features and the graph.
@@ -97,7 +102,7 @@ def prepare(
             model = replace(model, num_clusters=best)
             config = replace(config, model=model)
         view = None
-        if model.encoder == "smooth":
+        if not model.traits.learns:
             started = time.perf_counter()
             clusters = model.num_clusters
             view = smoothed_view(
@@ -105,9 +110,10 @@ def prepare(
             )
             stages.append(_stage("view", started))
             log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
-    static = []
-    if structure.learnable and structure.candidates.feature_knn:
-        static = [feature_knn(feat, structure.candidates.feature_knn)]
+    static: list[Pairs] = []
+    if structure.learnable:
+        rng = np.random.default_rng([config.seed, 10])
+        static = static_candidates(structure.candidates, graph, feat, rng)
     return Preparation(config, curve, prior, view, static, stages)
 
 
@@ -120,6 +126,7 @@ def initial_pairs(
     structure: StructureConfig,
     static: list[Pairs],
     rng: np.random.Generator,
+    feat: sp.csr_matrix | None = None,
     held_out: np.ndarray | None = None,
 ) -> tuple[Graph, torch.Tensor]:
     """Pairs of A' that training starts with, and which of them are observed edges.
@@ -128,7 +135,7 @@ def initial_pairs(
     """
     drawn = list(static)
     if structure.learnable:
-        drawn += draw_candidates(structure.candidates, graph, rng)
+        drawn += draw_candidates(structure.candidates, graph, rng, feat=feat)
     return merge_candidates(graph, drawn, held_out)
 
 
@@ -150,7 +157,7 @@ def threads_for(graph: Graph, feat: sp.csr_matrix, config: Config) -> Iterator[N
     """
     entries = feat.nnz + 2 * graph.num_edges
     model = config.model
-    widths = (64,) if model.encoder == "smooth" else model.hidden_feats
+    widths = model.hidden_feats if model.traits.learns else (64,)
     small = entries * max(widths) < _SINGLE_THREAD_BELOW
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if small else threads)

@@ -124,7 +124,7 @@ class Trainer(EpochLoop):
     def build(self) -> None:
         """Model and optimiser on the first pairs of A'."""
         structure, static = self.config.structure, self.preparation.static_candidates
-        pairs = initial_pairs(self.graph, structure, static, self._rng(), self._held_out)
+        pairs = initial_pairs(self.graph, structure, static, self._rng(), self.feat, self._held_out)
         self.build_on(*pairs)
 
     def _rng(self) -> np.random.Generator:
@@ -241,7 +241,7 @@ class Trainer(EpochLoop):
         old = self.model.structure
         now = self.evaluate()
         clusters = now.clusters[:, int(now.losses.argmin())].cpu().numpy()
-        drawn = draw_candidates(config, self.graph, self._rng(), clusters)
+        drawn = draw_candidates(config, self.graph, self._rng(), clusters, self.feat)
         if not drawn:
             return
         weight = old().detach().mean(0)
