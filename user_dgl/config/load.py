@@ -15,6 +15,9 @@ from user_dgl.errors import InputError
 def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML file and apply overrides.
 
+    The first line of a file may be ``extends: other.yaml``, relative to the file: then the keys of
+    the other file count where this one has none.
+
     Parameters
     ----------
     path : path, Config or None
@@ -33,15 +36,9 @@ def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str
         plain = to_plain(path)
     elif path is not None:
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            plain = _read_file(Path(path), where, ())
         except TypeError:
             raise InputError(f"config: expected a path or a Config, got {path!r}") from None
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            raise InputError(f"{path}:{line}: not UTF-8 text (byte {error.start})") from None
-        plain = parse_yaml(text, str(path), where)
     for override in overrides:
         name, equals, value = override.partition("=")
         keys = tuple(name.split("."))
@@ -60,6 +57,58 @@ def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str
         where = {known: at for known, at in where.items() if known[: len(keys)] != keys}
         where[keys] = source
     return build(Config, plain, where)
+
+
+def _read_file(
+    path: Path, where: dict[tuple[str, ...], str], extended_by: tuple[Path, ...]
+) -> dict[str, Any]:
+    """The plain settings of a file, over those of the file that its key ``extends`` names.
+
+    Parameters
+    ----------
+    path : Path
+    where : dict
+        Gets the place of each key, for messages.
+    extended_by : tuple of Path
+        The files that led here.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text (byte {error.start})") from None
+    own_where: dict[tuple[str, ...], str] = {}
+    plain = parse_yaml(text, str(path), own_where)
+    if "extends" in plain:
+        name, at = plain.pop("extends"), place(own_where, ("extends",))
+        own_where.pop(("extends",), None)
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{at}extends: expected the path of a YAML file, got {name!r}")
+        other = path.parent / name
+        chain = (*extended_by, path.resolve())
+        if other.resolve() in chain:
+            raise InputError(f"{at}extends: {other} extends this file: remove one of the two")
+        if not other.is_file():
+            raise InputError(f"{at}extends: {other}: not found; the path is relative to this file")
+        plain = _over(_read_file(other, where, chain), plain)
+    where.update(own_where)
+    return plain
+
+
+def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """One tree of settings over another: sections are merged, other values replaced."""
+    merged = dict(base)
+    for name, value in own.items():
+        below = merged.get(name)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        merged[name] = _over(below, value) if both else value
+    return merged
 
 
 def to_yaml(config: Config) -> str:

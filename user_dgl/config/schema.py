@@ -70,7 +70,7 @@ def key(
     Parameters
     ----------
     default
-        A dict is copied for each section.
+        A dict becomes `Names`.
     doc : str
         Its meaning.
     only : OnlyWith
@@ -86,13 +86,26 @@ def key(
         "doc": doc, "only": only, "choices": choices, "low": low, "high": high, "above": above,
     }  # fmt: skip
     if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
+        default = Names(default)
     return field(default=default, metadata=metadata)
 
 
 def section(cls: type, doc: str, *only: OnlyWith) -> Any:
     """A section inside a section."""
     return field(default_factory=cls, metadata={"doc": doc, "only": only})
+
+
+class Names(dict):
+    """A dict of names and values that cannot change, so that settings have a hash."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a plain dict has none
+        return hash(frozenset(self.items()))
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        raise TypeError("settings are frozen")
+
+    def __reduce__(self) -> Any:
+        return Names, (dict(self),)
 
 
 def get(config: Any, path: str) -> Any:
@@ -158,6 +171,8 @@ def to_plain(config: Any) -> dict[str, Any]:
         value = getattr(config, item.name)
         if dataclasses.is_dataclass(value):
             value = to_plain(value)
+        elif isinstance(value, Names):
+            value = dict(value)
         plain[item.name] = list(value) if isinstance(value, tuple) else value
     return plain
 
@@ -305,10 +320,12 @@ def _checked(value, hint, metadata, name):
     if typing.get_origin(hint) is dict:
         if not isinstance(value, dict):
             raise InputError(f"{name}: expected names with a value each, got {value!r}")
-        return {
-            str(each): _checked(number, args[1], metadata, f"{name}.{each}")
-            for each, number in value.items()
-        }
+        return Names(
+            {
+                str(each): _checked(number, args[1], metadata, f"{name}.{each}")
+                for each, number in value.items()
+            }
+        )
     literal = next((a for a in args if typing.get_origin(a) is typing.Literal), None)
     words = typing.get_args(literal)
     if isinstance(value, str) and value in words:

@@ -1,0 +1,86 @@
+"""Imports go one way: from the folders on top down to the ones below."""
+
+import ast
+from pathlib import Path
+
+import user_dgl
+
+PACKAGE = Path(user_dgl.__file__).parent
+# From the bottom up, as in user_dgl/README.md.
+LAYERS = (
+    "errors", "_dgl", "config", "runtime", "graph", "features", "data", "losses", "perturb",
+    "structure", "clustering", "encoders", "evaluation", "model", "training", "baselines",
+    "output", "links", "pipeline", "distributed", "estimator", "cli", "__main__", "__init__",
+)  # fmt: skip
+MOST_LINES = 500
+
+
+def _modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        yield name, path, ast.parse(path.read_text())
+
+
+def _imported(tree, every):
+    """Modules of the package that a module imports, wherever it does."""
+    skipped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            skipped |= {id(child) for child in ast.walk(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or id(node) in skipped or not node.module:
+            continue
+        if node.module.split(".")[0] == "user_dgl":
+            base = node.module.removeprefix("user_dgl").removeprefix(".")
+            for alias in node.names:
+                below = f"{base}.{alias.name}".removeprefix(".")
+                yield below if below in every else base
+
+
+def test_every_folder_is_in_the_order():
+    assert {name.split(".")[0] for name, _, _ in _modules()} == set(LAYERS)
+
+
+def test_no_import_runs_back_up():
+    every = {name for name, _, _ in _modules()}
+    wrong = []
+    for name, _, tree in _modules():
+        layer = LAYERS.index(name.split(".")[0])
+        for other in _imported(tree, every):
+            if other and LAYERS.index(other.split(".")[0]) > layer:
+                wrong.append(f"{name} imports {other}")
+    assert not wrong
+
+
+def test_no_circle_among_the_modules():
+    every = {name for name, _, _ in _modules()}
+    # A folder's own __init__ hands on what its modules define; they do not import it.
+    below = {
+        name: {
+            other
+            for other in _imported(tree, every)
+            if other in every and other != name and not name.startswith(other + ".")
+        }
+        for name, _, tree in _modules()
+    }
+    done = set()
+
+    def visit(name, path):
+        assert name not in path, " -> ".join((*path, name))
+        if name not in done:
+            for other in sorted(below[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in below:
+        visit(name, ())
+
+
+def test_files_can_be_read_at_a_sitting():
+    long = {
+        name: count
+        for name, path, _ in _modules()
+        if (count := len(path.read_text().splitlines())) > MOST_LINES
+    }
+    assert not long
