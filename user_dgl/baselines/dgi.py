@@ -2,7 +2,7 @@
 
 import torch
 
-from user_dgl import encoders
+from user_dgl.encoders import dgi as encoder
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 
@@ -17,7 +17,7 @@ class DGI(Baseline):
 
     def __init__(self, problem):
         super().__init__(problem)
-        self.encoder = encoders.DGI(problem.features.shape[1], problem.settings.hidden_feats)
+        self.encoder = encoder.DGI(problem.features.shape[1], problem.settings.hidden_feats)
 
     def updates(self, epoch):
         hidden, corrupted = self.with_corrupted()

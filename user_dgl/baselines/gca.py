@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from user_dgl import encoders
+from user_dgl.encoders import dgi as encoder
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
 
@@ -30,7 +30,7 @@ class GCA(Baseline):
 
     def __init__(self, problem):
         super().__init__(problem)
-        self.encoder = encoders.PReLUConvolutions(
+        self.encoder = encoder.PReLUConvolutions(
             problem.features.shape[1], problem.settings.hidden_feats
         )
         width = self.encoder.out_feats
