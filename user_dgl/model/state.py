@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -46,6 +47,12 @@ class State:
     clusters: torch.Tensor
     assignment: torch.Tensor
     supporting: Callable[[Graph, int, torch.Generator | None], list[dict]] | None = None
+
+    @cached_property
+    def joined(self) -> torch.Tensor:
+        """Y of all replicas side by side (N, R K); one view, so that gradients meet once."""
+        num_nodes, num_replicas, num_clusters = self.assignment.shape
+        return self.assignment.view(num_nodes, num_replicas * num_clusters)
 
 
 def columns_of_each(copies, columns: torch.Tensor) -> list[tuple]:

@@ -135,7 +135,7 @@ class LearnedEntropy(SummedTerm):
         """For each A' its sums (R K / S,), replica by replica."""
         return tuple(
             partition_sums(state.graph, weight, columns, problem.engine)
-            for weight, columns in columns_of_each(state.weights, _joined(state))
+            for weight, columns in columns_of_each(state.weights, state.joined)
         )
 
     def value(
@@ -154,7 +154,7 @@ class ObservedEntropy(SummedTerm):
 
     def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
         """Sums (R K,), replica by replica."""
-        assignment = _joined(state)
+        assignment = state.joined
         if scope is None:
             return partition_sums(
                 problem.graph, problem.ones, assignment, problem.engine, degree=problem.degree
@@ -181,7 +181,7 @@ class DaviesBouldin(SummedTerm):
         config = problem.config
         form, num_clusters = config.davies_bouldin_form, state.assignment.shape[2]
         if config.davies_bouldin_space == "features":
-            features, own = problem.features, _joined(state)
+            features, own = problem.features, state.joined
             if scope is not None:
                 features, own = scope.features, own[: scope.features.shape[0]]
             return tuple(davies_bouldin_sums(features, own, form).split(num_clusters))
@@ -298,12 +298,6 @@ TERMS: dict[str, Term] = {
     "reconstruction": Reconstruction(),
     "supporting": Supporting(),
 }
-
-
-def _joined(state: State) -> torch.Tensor:
-    """Y of all replicas side by side, (N, R K)."""
-    num_nodes, num_replicas, num_clusters = state.assignment.shape
-    return state.assignment.view(num_nodes, num_replicas * num_clusters)
 
 
 def _by_replica(sums: PartitionSums, num_clusters: int) -> PartitionSums:
