@@ -1,14 +1,16 @@
 """Unsupervised graph clustering that learns a cleaner sparse graph by structural entropy."""
 
 import importlib
+from typing import Any
 
 __version__ = "0.3.0"
 
-# Imported when first asked for: they take seconds, and `user-dgl --help` does without.
+# Imported on first access, because these imports take seconds and `user-dgl --help` does not need
+# them.
 _LAZY = {"USERClustering": "user_dgl.estimator", "dgl": "user_dgl._dgl"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)

@@ -1,4 +1,4 @@
-"""The errors that the commands turn into one line and an exit status."""
+"""Errors that the commands report as one line, each with an exit status."""
 
 _LONGEST = 1000
 
@@ -6,9 +6,9 @@ _LONGEST = 1000
 class InputError(ValueError):
     """Input or settings that cannot be used (exit status 2).
 
-    The message is one line: the file and line or row where known, what is wrong and what to do.
-    What it quotes of a file is made so: line ends and control characters are spelled out, and the
-    middle of a very long one is left out.
+    The message is one line: the file and the line or row if they are known, what is wrong and what
+    to do. The message may quote a file, so line ends and control characters are written as escape
+    sequences, and the middle of a message of more than 1,000 characters is left out.
     """
 
     def __init__(self, message: str):
@@ -19,7 +19,10 @@ class InputError(ValueError):
 
 
 class ReportedError(InputError):
-    """One that the first process of a run has told already; the others end without a word."""
+    """An error that the first process of a run has already reported.
+
+    The other processes end without a message.
+    """
 
 
 class RankError(RuntimeError):
@@ -27,12 +30,12 @@ class RankError(RuntimeError):
 
 
 class StoppedError(RuntimeError):
-    """Training was asked to stop by a signal, and has saved what it has.
+    """A signal asked training to stop, and training has saved its state.
 
     Attributes
     ----------
     number : int
-        The signal; the exit status is 128 more.
+        Number of the signal. The exit status is 128 + ``number``.
     """
 
     def __init__(self, message: str, number: int):
@@ -41,4 +44,4 @@ class StoppedError(RuntimeError):
 
 
 class NonFiniteLossError(RuntimeError):
-    """A loss term became NaN or infinite; raised before the update (exit status 3)."""
+    """A loss term became NaN or infinite (exit status 3). Raised before the update."""

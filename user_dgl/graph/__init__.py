@@ -1,4 +1,4 @@
-"""Graphs of undirected pairs, and the kernels that multiply with them."""
+"""Undirected graphs stored as pairs of nodes, and the operations that use them."""
 
 from user_dgl.graph.graph import Cleaning, Graph, index_dtype, pair_keys
 

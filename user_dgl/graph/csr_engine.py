@@ -1,67 +1,85 @@
-"""Engine ``csr``: the kernels of `user_dgl.graph.ops` and their gradients by sparse CSR products.
+"""Engine ``csr``: sparse CSR products for `user_dgl.graph.ops`, with gradients written by hand.
 
-The matrix is symmetric, so the gradient in x needs no transpose, and the gradient in w is a product
-sampled on the upper triangle, whose CSR order is the order of the pairs.
+The functions of `user_dgl.graph.ops` define the values. The classes here are the
+`torch.autograd.Function` of each of them. The adjacency is symmetric, so the gradient in x needs no
+transposed matrix. The gradient in the weights is a product sampled on the upper triangle of the
+adjacency, and the CSR order of that triangle is the order of the graph's pairs.
 """
 
 import warnings
 import weakref
 from functools import cache
+from typing import Any
 
 import torch
 
-from user_dgl.graph import Graph
+from user_dgl.graph.graph import Graph
 
-# Rows of (N, d) tensors that a CPU handles at a time where the whole would be one block more.
+# On a CPU, (N, d) tensors are processed in blocks of this many rows where processing all rows at
+# once would need one more temporary (N, d) tensor.
 _BLOCK = 2**14
 
 
 def _blocks(x: torch.Tensor) -> list[slice]:
-    """Slices of the rows of x; one for all on a GPU, whose calls cost more than its memory."""
+    """Split the rows of x into slices.
+
+    A GPU gets one slice for all rows, because its calls cost more than its memory.
+    """
     size = _BLOCK if x.device.type == "cpu" else max(len(x), 1)
     return [slice(start, start + size) for start in range(0, len(x), size)]
 
 
-def csr_tensor(indptr, indices, values, shape) -> torch.Tensor:
-    """torch CSR tensor of arrays that are known to be valid, without the notice of beta state."""
+def csr_tensor(
+    indptr: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, shape: tuple[int, int]
+) -> torch.Tensor:
+    """Build a torch CSR tensor from arrays that are known to be valid.
+
+    The function skips torch's checks and hides its warning that sparse CSR is in beta state.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
 
 
 def csr_product(matrix: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """M x of a torch CSR tensor (N, F) and x (F, d), without autograd.
+    """Compute M x for a torch CSR tensor M (N, F) and x (F, d), without autograd.
 
-    The same as ``matrix @ x``, which first fills a block with zeros and copies it.
+    The result is that of ``matrix @ x``, which however first fills a tensor with zeros and copies
+    it.
     """
     shape = matrix.shape[0], x.shape[1]
-    # cuSPARSE is not known to leave alone what it multiplies with 0.
+    # cuSPARSE may read the output tensor even where it is multiplied by beta = 0, so on a GPU the
+    # tensor must not hold arbitrary values such as NaN.
     out = x.new_zeros(shape) if x.is_cuda else x.new_empty(shape)
     return torch.addmm(out, matrix, x, beta=0, out=out)
 
 
 @cache
 def csr_works() -> bool:
-    """Whether torch can multiply and sample in CSR on the CPU (builds without MKL may not)."""
+    """Test whether torch can multiply and sample in CSR on the CPU.
+
+    Builds of torch without MKL may not be able to.
+    """
     try:
         graph, _ = Graph.from_edges(2, [0], [1])
         weight = torch.ones(1, requires_grad=True)
         NeighborSum.apply(weight, torch.ones(2, 1), None, graph, None).sum().backward()
-        return weight.grad.item() == 2.0
+        return weight.grad is not None and weight.grad.item() == 2.0
     except (RuntimeError, NotImplementedError):
         return False
 
 
-# Weights of each graph spread over both directions, for the several products of a training step:
-# two, as a step multiplies with A' and with its normalised form in turns. They go with the weight.
-_SPREAD: "weakref.WeakKeyDictionary[Graph, list]" = weakref.WeakKeyDictionary()
+# A cache: for each graph, edge weights copied to both directions of every pair, because a training
+# step uses the same weight in several products. Two weights are kept for each graph, because a step
+# alternates between A' and its normalised form. An entry is dropped when its weight is freed.
+_SPREAD: "weakref.WeakKeyDictionary[Graph, list[tuple[weakref.ref[torch.Tensor], int, torch.Tensor]]]" = weakref.WeakKeyDictionary()
 _MOST_SPREAD = 2
 
 
-def _spread(graph, weight):
-    """Weight (2E,) of each entry of the symmetric CSR, kept while the weight lives."""
+def _spread(graph: Graph, weight: torch.Tensor) -> torch.Tensor:
+    """Weight (2E,) of each entry of the symmetric CSR, cached as long as ``weight`` exists."""
     if weight.is_leaf and weight.requires_grad:
-        # A parameter: whoever holds it may change it unseen.
+        # Parameters are not cached: other code may change them without raising their version.
         return weight.detach().index_select(0, graph.pair_of_entry)
     kept = _SPREAD.setdefault(graph, [])
     for reference, version, values in kept:
@@ -69,7 +87,7 @@ def _spread(graph, weight):
             return values
     values = weight.detach().index_select(0, graph.pair_of_entry)
 
-    def forget(reference):
+    def forget(reference: "weakref.ref[torch.Tensor]") -> None:
         kept[:] = [entry for entry in kept if entry[0] is not reference]
 
     kept.append((weakref.ref(weight, forget), weight._version, values))
@@ -77,10 +95,27 @@ def _spread(graph, weight):
     return values
 
 
-def _symmetric_product(graph, weight, x, diagonal=None, once=False, num_rows=None):
-    """Rows of A x + c x without autograd.
+def _symmetric_product(
+    graph: Graph,
+    weight: torch.Tensor,
+    x: torch.Tensor,
+    diagonal: torch.Tensor | None = None,
+    once: bool = False,
+    num_rows: int | None = None,
+) -> torch.Tensor:
+    """Compute A x + c x without autograd; c is ``diagonal``.
 
-    ``once``: no other product with this weight is to be expected; ``num_rows``: only the first.
+    Parameters
+    ----------
+    graph : Graph
+    weight : Tensor (E,)
+    x : Tensor (N, d)
+    diagonal : Tensor (N,), optional
+        Default: 0.
+    once : bool
+        Do not cache the weight, because no other product with it will follow.
+    num_rows : int, optional
+        Compute only this many rows, from the first. Default: all.
     """
     n, rows = graph.num_nodes, graph.num_nodes if num_rows is None else num_rows
     own = x[:rows]
@@ -95,8 +130,8 @@ def _symmetric_product(graph, weight, x, diagonal=None, once=False, num_rows=Non
     return torch.addmm(out, csr_tensor(indptr, indices, values, (rows, n)), x, out=out)
 
 
-def _row_dot(x, y):
-    """Dot product of each row, (N,), in blocks: the product as a whole would be one (N, d) more."""
+def _row_dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Dot product of each row (N,) of x and y (N, d), in blocks to save a temporary (N, d)."""
     dots = x.new_empty(len(x))
     for block in _blocks(x):
         torch.sum(x[block] * y[block], 1, out=dots[block])
@@ -111,29 +146,38 @@ def column_dot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return dots
 
 
-def _sampled_dot(graph, x, y):
-    """<x_u, y_v> for each pair u < v, without autograd."""
+def _sampled_dot(graph: Graph, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Compute <x_u, y_v> (E,) for each pair u < v of the graph, without autograd."""
     if not graph.num_edges:
         return x.new_zeros(0)
-    if x.shape[1] == 1:  # a gather is cheaper than a sampled product of width one
+    if x.shape[1] == 1:  # for one column, a gather is cheaper than a sampled product
         x, y = x.squeeze(1), y.squeeze(1)
         return x.index_select(0, graph.src) * y.index_select(0, graph.dst)
     zeros = x.new_zeros(graph.num_edges)
     pattern = csr_tensor(graph.upper_indptr, graph.dst, zeros, (graph.num_nodes, graph.num_nodes))
-    # Into the pattern itself: a result of its own would copy the indices.
+    # The result is written into the pattern; a new tensor for it would copy the indices.
     return torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0, out=pattern).values()
 
 
 class NeighborSum(torch.autograd.Function):
+    """`user_dgl.graph.ops.neighbor_sum`, differentiable in weight, x and diagonal."""
+
     @staticmethod
-    def forward(ctx, weight, x, diagonal, graph, num_rows):
+    def forward(
+        ctx: Any,
+        weight: torch.Tensor,
+        x: torch.Tensor,
+        diagonal: torch.Tensor | None,
+        graph: Graph,
+        num_rows: int | None,
+    ) -> torch.Tensor:
         ctx.graph = graph
         ctx.save_for_backward(weight, x, diagonal)
         return _symmetric_product(graph, weight, x, diagonal, num_rows=num_rows)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         weight, x, diagonal = ctx.saved_tensors
         grad = grad.contiguous()
         if len(grad) < len(x):
@@ -150,35 +194,43 @@ class NeighborSum(torch.autograd.Function):
 
 
 class WeightedDegree(torch.autograd.Function):
+    """`user_dgl.graph.ops.weighted_degree`, differentiable in weight."""
+
     @staticmethod
-    def forward(ctx, weight, graph):
+    def forward(ctx: Any, weight: torch.Tensor, graph: Graph) -> torch.Tensor:
         ctx.graph = graph
         return _symmetric_product(graph, weight, weight.new_ones(graph.num_nodes, 1)).squeeze(1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         graph = ctx.graph
         return grad.index_select(0, graph.src).add_(grad.index_select(0, graph.dst)), None
 
 
 class EdgeDot(torch.autograd.Function):
+    """`user_dgl.graph.ops.edge_dot`, differentiable in x."""
+
     @staticmethod
-    def forward(ctx, x, graph):
+    def forward(ctx: Any, x: torch.Tensor, graph: Graph) -> torch.Tensor:
         ctx.graph = graph
         ctx.save_for_backward(x)
         return _sampled_dot(graph, x, x)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (x,) = ctx.saved_tensors
         return _symmetric_product(ctx.graph, grad.contiguous(), x, once=True), None
 
 
 class PairDot(torch.autograd.Function):
+    """`user_dgl.graph.ops.pair_dot`, differentiable in x."""
+
     @staticmethod
-    def forward(ctx, x, first, second):
+    def forward(
+        ctx: Any, x: torch.Tensor, first: torch.Tensor, second: torch.Tensor
+    ) -> torch.Tensor:
         n, order = len(x), torch.argsort(first)
         first, second = first[order], second[order]
         indptr = _row_starts(first, n)
@@ -189,8 +241,9 @@ class PairDot(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
-        # As a product in either direction: adding to rows one pair at a time takes twice as long.
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        # One sparse product for each direction of the pairs. Adding to rows pair by pair takes
+        # twice as long.
         x, indptr, first, second, order = ctx.saved_tensors
         shape, values = (len(x), len(x)), grad[order]
         other = torch.argsort(second)
@@ -200,15 +253,19 @@ class PairDot(torch.autograd.Function):
         return out, None, None
 
 
-def _row_starts(sorted_rows, num_rows):
-    """Row pointer (num_rows + 1,) of entries in the order of their rows."""
+def _row_starts(sorted_rows: torch.Tensor, num_rows: int) -> torch.Tensor:
+    """Row pointer (num_rows + 1,) of CSR entries, given the sorted row number of each entry."""
     every = torch.arange(num_rows + 1, device=sorted_rows.device)
     return torch.searchsorted(sorted_rows, every)
 
 
 class InternalWeight(torch.autograd.Function):
+    """`user_dgl.graph.ops.internal_weight`, differentiable in weight and assignment."""
+
     @staticmethod
-    def forward(ctx, weight, assignment, graph):
+    def forward(
+        ctx: Any, weight: torch.Tensor, assignment: torch.Tensor, graph: Graph
+    ) -> torch.Tensor:
         neighbors = _symmetric_product(graph, weight, assignment)
         ctx.graph = graph
         ctx.save_for_backward(assignment, neighbors)
@@ -216,8 +273,8 @@ class InternalWeight(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
-        # e_k is quadratic in Y: its gradient 2 A Y is the product that the forward pass has.
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        # e_k is quadratic in Y, so its gradient is 2 A Y, and the forward pass has computed A Y.
         assignment, neighbors = ctx.saved_tensors
         grad_weight = grad_assignment = None
         if ctx.needs_input_grad[0]:

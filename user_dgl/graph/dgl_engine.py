@@ -1,27 +1,48 @@
-"""Engine ``dgl``: graphs of DGL, whose message passing is the reference."""
+"""Engine ``dgl``: DGL graphs and DGL's message passing, the reference for `user_dgl.graph.ops`.
+
+DGL is imported on first use, because the import takes seconds.
+"""
 
 import weakref
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 
-from user_dgl.graph import Graph
+from user_dgl.graph.graph import Graph
 
-_DGL_GRAPHS: "weakref.WeakKeyDictionary[Graph, tuple]" = weakref.WeakKeyDictionary()
+if TYPE_CHECKING:
+    from dgl import DGLGraph
+
+_DGL_GRAPHS: "weakref.WeakKeyDictionary[Graph, tuple[DGLGraph, DGLGraph]]" = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def dgl_ops():
+def dgl_ops() -> ModuleType:
+    """Return the module ``dgl.ops``.
+
+    Raises
+    ------
+    InputError
+        DGL is not installed.
+    """
     from user_dgl._dgl import dgl
 
     return dgl.ops
 
 
-def both_directions(graph: Graph):
-    """DGLGraph of both directions, on the CPU and kept with the graph."""
+def both_directions(graph: Graph) -> "DGLGraph":
+    """DGLGraph with both directions of every pair, on the CPU; see `dgl_graphs`."""
     return dgl_graphs(graph)[0]
 
 
-def dgl_graphs(graph: Graph):
-    """DGLGraphs of both directions (all u -> v, then all v -> u) and of the pairs alone."""
+def dgl_graphs(graph: Graph) -> "tuple[DGLGraph, DGLGraph]":
+    """Two DGLGraphs on the CPU, built once for each `Graph` and cached as long as it exists.
+
+    The first has 2E edges: all u -> v in the order of the pairs, then all v -> u. The second has
+    only the E edges u -> v.
+    """
     from user_dgl._dgl import dgl
 
     if graph not in _DGL_GRAPHS:

@@ -1,9 +1,10 @@
-"""Simple undirected graphs as pairs, with the CSR form that the kernels need.
+"""The class `Graph`: a simple undirected graph stored as pairs, with its symmetric CSR form.
 
-A graph holds each undirected pair once, ``src < dst``, sorted by (src, dst). So position ``e`` of
-any (E,) tensor of edge weights speaks of the same pair everywhere, A' = A'^T holds by construction,
-and the pairs are the upper triangle of the adjacency in CSR order. The full CSR lists both
-directions, 2E entries, and `Graph.pair_of_entry` says which pair an entry is.
+A graph stores each undirected pair once, with ``src < dst``, sorted by (src, dst). Position ``e``
+of any (E,) tensor of edge weights therefore means the same pair everywhere, and the learned
+adjacency is always symmetric (A' = A'^T). In this order the pairs are the upper triangle of the
+adjacency in CSR order. The full CSR has both directions of every pair, 2E entries, and
+`Graph.pair_of_entry` maps each entry to its pair.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 
 from user_dgl.errors import InputError
 
@@ -20,7 +22,15 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What `Graph.from_edges` dropped or merged, counted in entries as given."""
+    """What `Graph.from_edges` removed from the given entries.
+
+    Attributes
+    ----------
+    self_loops : int
+        Entries that were dropped because both ends are the same node.
+    repeated : int
+        Entries that were merged with an earlier entry of the same pair, in either direction.
+    """
 
     self_loops: int = 0
     repeated: int = 0
@@ -35,7 +45,7 @@ class Cleaning:
 
 
 def index_dtype(num_nodes: int, num_pairs: int) -> torch.dtype:
-    """int32 where node ids and positions among the 2E directed entries fit, else int64."""
+    """Return int32 if node ids and positions in the 2E directed entries fit in it, else int64."""
     return torch.int32 if max(num_nodes, 2 * num_pairs) <= _INT32_MAX else torch.int64
 
 
@@ -46,9 +56,9 @@ class Graph:
     Attributes
     ----------
     num_nodes : int
-        N; nodes without edges count.
+        N, including nodes without edges.
     src, dst : Tensor (E,)
-        Ends of each pair, ``src < dst``, sorted by (src, dst), int32 or int64.
+        The two ends of each pair, ``src < dst``, sorted by (src, dst), int32 or int64.
     """
 
     num_nodes: int
@@ -56,14 +66,15 @@ class Graph:
     dst: torch.Tensor
 
     @classmethod
-    def from_edges(cls, num_nodes: int, u, v) -> tuple["Graph", Cleaning]:
-        """Graph of the given entries, in any order and direction.
+    def from_edges(cls, num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple["Graph", Cleaning]:
+        """Build a graph from entries in any order and direction.
 
         Parameters
         ----------
         num_nodes : int
         u, v : array-like of int (M,)
-            Ends of the entries; self-loops are dropped, repeats and reversed entries merged.
+            The two ends of each entry. Self-loops are dropped. Repeated and reversed entries are
+            merged.
 
         Returns
         -------
@@ -72,7 +83,8 @@ class Graph:
         Raises
         ------
         InputError
-            An end outside 0..num_nodes-1.
+            ``u`` and ``v`` are not two equally long lists of whole numbers, or an end is outside
+            0..num_nodes-1.
 
         >>> graph, cleaning = Graph.from_edges(3, [0, 1, 1], [1, 0, 1])
         >>> graph.num_edges, str(cleaning)
@@ -96,8 +108,12 @@ class Graph:
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: np.ndarray) -> "Graph":
-        """Graph of int64 keys ``src * num_nodes + dst``, src < dst, in any order, repeats too."""
-        # Sorted, as np.unique hashes integers: many times slower where most are distinct.
+        """Build a graph from int64 keys ``src * num_nodes + dst`` with src < dst.
+
+        The keys may be in any order and may repeat.
+        """
+        # np.unique is not used: it hashes integers, which is many times slower than sorting where
+        # most keys are distinct.
         keys = np.sort(keys)
         keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
         dtype = index_dtype(num_nodes, len(keys))
@@ -109,12 +125,15 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """E, undirected."""
+        """E, the number of undirected pairs."""
         return len(self.src)
 
     @property
     def keys(self) -> np.ndarray:
-        """Sorted int64 keys ``src * num_nodes + dst`` (E,), made anew each time: 8 bytes a pair."""
+        """Sorted int64 keys ``src * num_nodes + dst`` (E,).
+
+        Each access computes them again (8 bytes a pair).
+        """
         src, dst = self.src.cpu().numpy(), self.dst.cpu().numpy()
         return src.astype(np.int64) * self.num_nodes + dst
 
@@ -126,10 +145,11 @@ class Graph:
 
     @cached_property
     def _entries(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The properties `indptr`, `indices` and `pair_of_entry`."""
         src, dst = self.src.numpy(), self.dst.numpy()
         pair = np.arange(self.num_edges, dtype=src.dtype)
-        # scipy's conversion keeps the order of entries within a row: with the lower triangle first,
-        # whose sources ascend for each dst, every row comes out sorted.
+        # scipy's conversion keeps the order of the entries within each row. The lower triangle
+        # comes first, and for each dst its sources ascend, so every row is sorted.
         matrix = sp.coo_matrix(
             (
                 np.concatenate([pair, pair]),
@@ -138,9 +158,10 @@ class Graph:
             shape=(self.num_nodes, self.num_nodes),
         ).tocsr()
         width = src.dtype
-        return tuple(
-            torch.from_numpy(array.astype(width, copy=False))
-            for array in (matrix.indptr, matrix.indices, matrix.data)
+        return (
+            torch.from_numpy(matrix.indptr.astype(width, copy=False)),
+            torch.from_numpy(matrix.indices.astype(width, copy=False)),
+            torch.from_numpy(matrix.data.astype(width, copy=False)),
         )
 
     @property
@@ -155,25 +176,26 @@ class Graph:
 
     @property
     def pair_of_entry(self) -> torch.Tensor:
-        """Pair (2E,) that each entry of the symmetric CSR belongs to."""
+        """Position (2E,) of the pair that each entry of the symmetric CSR belongs to."""
         return self._entries[2]
 
     @cached_property
     def degree(self) -> torch.Tensor:
-        """Number of neighbours (N,), int64."""
+        """Number of neighbours of each node (N,), int64."""
         return (self.indptr[1:] - self.indptr[:-1]).long()
 
-    def to(self, device) -> "Graph":
-        """The graph with its pairs and CSR on a device."""
+    def to(self, device: str | torch.device) -> "Graph":
+        """Return the graph with its pairs and its CSR form on a device."""
         if self.src.device == torch.device(device):
             return self
         moved = Graph(self.num_nodes, self.src.to(device), self.dst.to(device))
-        # cached_property stores in __dict__; scipy built the CSR, so it is moved, not rebuilt.
+        # scipy builds the CSR on the CPU, so it is moved and not built again. cached_property
+        # stores its value in __dict__.
         moved.__dict__["_entries"] = tuple(part.to(device) for part in self._entries)
         return moved
 
     def positions(self, keys: np.ndarray) -> np.ndarray:
-        """Position of each key among this graph's pairs, -1 where it is no pair of it."""
+        """Position of each key among the pairs of this graph, int64; -1 if it is no edge."""
         if not self.num_edges:
             return np.full(len(keys), -1, dtype=np.int64)
         own = self.keys
@@ -183,26 +205,32 @@ class Graph:
         return np.where(found, place, -1)
 
     def to_scipy(self, weight: torch.Tensor | None = None) -> sp.csr_matrix:
-        """Symmetric scipy CSR, its own memory throughout; entries 1 or ``weight`` (E,)."""
+        """Symmetric scipy CSR (N, N) with entries ``weight`` (E,), or 1 without a weight.
+
+        The matrix shares no memory with the graph.
+        """
         if weight is None:
             data = np.ones(2 * self.num_edges, dtype=np.float32)
         else:
             data = weight.detach().cpu().numpy()[self.pair_of_entry.cpu().numpy()]
         return sp.csr_matrix(
-            # Copied: scipy's eliminate_zeros and the like would change this graph in place.
+            # Copied, because methods of scipy such as eliminate_zeros change arrays in place.
             (data, self.indices.cpu().numpy().copy(), self.indptr.cpu().numpy().copy()),
             shape=(self.num_nodes, self.num_nodes),
         )
 
 
 def pair_keys(num_nodes: int, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Keys ``src * num_nodes + dst``, src < dst, int64, of pairs with their ends in any order."""
+    """Keys ``src * num_nodes + dst`` with src < dst, int64, of pairs with ends in any order."""
     u, v = u.astype(np.int64, copy=False), v.astype(np.int64, copy=False)
     return np.minimum(u, v) * num_nodes + np.maximum(u, v)
 
 
-def _ids(values) -> np.ndarray:
-    """Node ids as int64; NumPy's own conversion would cut 0.7 down to 0."""
+def _ids(values: ArrayLike) -> np.ndarray:
+    """Convert node ids to int64.
+
+    Other types than integers are refused, because NumPy's conversion would turn 0.7 into 0.
+    """
     values = np.asarray(values)
     if values.size and values.dtype.kind not in "iu":
         raise InputError(f"edges: expected whole numbers as node ids, got {values.dtype} values")
@@ -210,6 +238,7 @@ def _ids(values) -> np.ndarray:
 
 
 def _pointer(counts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Row pointer (N + 1,) of rows with ``counts`` (N,) entries."""
     pointer = torch.zeros(len(counts) + 1, dtype=torch.int64, device=counts.device)
     torch.cumsum(counts, 0, out=pointer[1:])
     return pointer.to(dtype)

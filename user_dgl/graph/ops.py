@@ -1,4 +1,4 @@
-r"""Kernels on graphs whose pairs share one weight in both directions, with two engines.
+r"""Differentiable operations on a weighted undirected graph, with a choice of two engines.
 
 With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{u,v\}}`:
 
@@ -7,16 +7,15 @@ With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{
 - `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,), and `pair_dot` for any pairs;
 - `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,).
 
-Engine ``dgl`` is written with DGL message passing and its autograd: the reference. Engine ``csr``
-computes the same values and gradients with torch's sparse CSR kernels, several times faster on a
-CPU. What makes it cheap: A is symmetric, so the gradient in x needs no transpose, and the gradient
-in w is a product sampled on the upper triangle, whose CSR order is the order of the pairs.
+Engine ``dgl`` uses DGL's message passing and its autograd (`user_dgl.graph.dgl_engine`) and is the
+reference. Engine ``csr`` computes the same values and gradients with torch's sparse CSR products
+(`user_dgl.graph.csr_engine`), several times faster on a CPU.
 """
 
 import torch
 
 from user_dgl.errors import InputError
-from user_dgl.graph import Graph
+from user_dgl.graph.graph import Graph
 from user_dgl.graph.csr_engine import (
     EdgeDot,
     InternalWeight,
@@ -31,12 +30,23 @@ ENGINES = ("dgl", "csr")
 
 
 def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
-    """``auto`` as the engine that serves; checks that a named one can run on the device.
+    """Choose an engine for ``auto``, or check that a named engine can run on the device.
+
+    Parameters
+    ----------
+    engine : str
+        ``auto``, ``dgl`` or ``csr``. ``auto`` is ``csr`` if it can run on the device, else ``dgl``.
+    device : str or torch.device
+
+    Returns
+    -------
+    str
+        ``dgl`` or ``csr``.
 
     Raises
     ------
     InputError
-        Unknown engine, or one that cannot run here.
+        The engine is unknown or cannot run on the device, or DGL is needed and not installed.
     """
     device = torch.device(device)
     serves_csr = device.type != "cpu" or csr_works()
@@ -45,7 +55,7 @@ def resolve_engine(engine: str, device: str | torch.device = "cpu") -> str:
     if engine not in ENGINES:
         raise InputError(f"engine: expected one of auto, {', '.join(ENGINES)}, got {engine!r}")
     if engine == "dgl":
-        dgl_ops()  # says so now if DGL is missing
+        dgl_ops()  # fails now, and not in the middle of a run, if DGL is missing
     elif not serves_csr:
         raise InputError(
             "engine csr: this build of torch has no sparse CSR products on the CPU; use engine=dgl"
@@ -71,9 +81,9 @@ def neighbor_sum(
     engine : str
         ``dgl`` or ``csr``.
     diagonal : Tensor (N,), optional
-        Weights c of self-loops; none: 0.
+        Weights c of self-loops. Default: 0.
     num_rows : int, optional
-        Only the sums of the first so many nodes; default: all.
+        Compute the sums only for this many nodes, from the first. Default: all.
 
     Returns
     -------
@@ -109,14 +119,15 @@ def edge_dot(graph: Graph, x: torch.Tensor, engine: str) -> torch.Tensor:
 def pair_dot(
     x: torch.Tensor, first: torch.Tensor, second: torch.Tensor, engine: str
 ) -> torch.Tensor:
-    r"""Dot product :math:`\langle x_u, x_v \rangle` of pairs in any order, which may repeat.
+    r"""Dot product :math:`\langle x_u, x_v \rangle` of any pairs; pairs may repeat.
 
     Parameters
     ----------
     x : Tensor (N, d)
     first, second : int64 Tensor (P,)
-        u and v of each pair, 0 to N - 1, which is not checked.
+        u and v of each pair, in any order, 0 to N - 1. The range is not checked.
     engine : str
+        ``dgl`` or ``csr``.
 
     Returns
     -------
@@ -126,8 +137,8 @@ def pair_dot(
     >>> pair_dot(x, torch.tensor([1, 0, 1]), torch.tensor([1, 1, 1]), "csr").tolist()
     [5.0, 2.0, 5.0]
     """
-    # cuSPARSE is not known to take pairs that repeat, and torch cuts a matrix of more entries than
-    # it has places.
+    # The sampled product is not used on a GPU, because cuSPARSE may not accept repeated pairs, nor
+    # for more than N^2 pairs, because torch cuts a matrix off that has more entries than places.
     if engine == "csr" and not x.is_cuda and len(first) <= len(x) ** 2:
         return PairDot.apply(x.contiguous(), first, second)
     return (x[first] * x[second]).sum(1)
@@ -136,7 +147,10 @@ def pair_dot(
 def internal_weight(
     graph: Graph, weight: torch.Tensor, assignment: torch.Tensor, engine: str
 ) -> torch.Tensor:
-    r"""Weight inside each cluster, both directions: :math:`e_k = (Y^T A Y)_{kk}`, (K,)."""
+    r"""Weight inside each cluster, both directions: :math:`e_k = (Y^T A Y)_{kk}`, (K,).
+
+    ``assignment`` is Y (N, K), soft or hard.
+    """
     if engine == "csr":
         return InternalWeight.apply(weight, assignment, graph)
     return (assignment * neighbor_sum(graph, weight, assignment, engine)).sum(0)

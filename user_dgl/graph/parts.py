@@ -1,7 +1,8 @@
-"""A graph in parts: METIS, the pairs and nodes that a part touches, and products with a part of S.
+"""Division of a graph into parts: METIS, and the nodes and pairs of each part.
 
-A part owns nodes. It touches every pair that has one of them, and the other ends of these pairs are
-its halo. A pair that two parts touch is owned by the part of its smaller end.
+Each node is owned by one part. A part touches every pair that has at least one of its own nodes.
+The ends of these pairs that other parts own are the halo of the part. If two parts own the ends of
+a pair, both touch it, and the part of the end with the smaller id owns it.
 """
 
 import io
@@ -14,25 +15,31 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from user_dgl.graph import Graph
+from user_dgl.graph.graph import Graph
+
+# METIS gets at most this many edges a node; with more it would need several times the memory of the
+# training.
+METIS_EDGES_PER_NODE = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What a part of a graph touches.
+    """Nodes and pairs of one part of a graph.
 
     Attributes
     ----------
     nodes : int64 Tensor (n + h,)
-        Ids of its own nodes, ascending, then of its halo, by part and then ascending.
+        Ids of the nodes that the part owns, ascending, then ids of its halo, sorted by the part
+        that owns them and then ascending.
     num_owned : int
-        n.
+        n, the number of nodes that the part owns.
     pairs : int64 Tensor (p,)
-        Positions in the whole graph of the pairs that it touches, in the order of ``graph``.
+        Positions, in the whole graph, of the pairs that the part touches, in the order of the
+        edges of `graph`.
     owned : bool Tensor (p,)
-        Which of them it owns.
+        Whether the part owns the pair.
     src, dst : Tensor (p,)
-        Their ends as places in ``nodes``, as `Graph` wants them.
+        Ends of these pairs as positions in ``nodes``, in the order that `Graph` requires.
     """
 
     nodes: torch.Tensor
@@ -44,25 +51,40 @@ class Part:
 
     @property
     def halo(self) -> torch.Tensor:
-        """Ids of the halo (h,)."""
+        """Ids of the nodes of the halo (h,)."""
         return self.nodes[self.num_owned :]
 
     def graph(self) -> Graph:
-        """The pairs among ``nodes``; made anew, as its CSR form is larger than a part itself."""
+        """Graph of ``nodes`` with the pairs that the part touches.
+
+        Each call builds a new `Graph`, because its CSR form needs more memory than the part.
+        """
         return Graph(len(self.nodes), self.src, self.dst)
 
 
 def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
-    """Part (N,) of each node, of about equal sizes, few edges between parts.
+    """Assign each node (N,) to a part; parts have similar sizes and few edges between them.
 
-    METIS (Karypis and Kumar, 1998) as DGL calls it. Of a graph with more than ten edges a node it
-    sees a uniform draw of that many: its memory would be several times that of the training.
+    METIS (Karypis and Kumar, 1998), called through DGL. If the graph has more than ten edges a
+    node, METIS gets a uniform sample of about that many edges, because on all of them it would need
+    several times the memory of the training.
 
     Parameters
     ----------
     graph : Graph
     num_parts : int
     seed : int
+        Seed of the sample of edges.
+
+    Returns
+    -------
+    int64 ndarray (N,)
+        Parts in 0..num_parts-1.
+
+    Raises
+    ------
+    InputError
+        DGL is not installed.
     """
     if num_parts == 1 or not graph.num_edges:
         return np.arange(graph.num_nodes) * num_parts // max(graph.num_nodes, 1)
@@ -82,7 +104,10 @@ def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing to standard output and error: DGL reports its progress there, from C too."""
+    """Discard what is written to standard output and standard error.
+
+    DGL reports its progress there, in Python and in C, so the file descriptors are redirected.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)
@@ -100,14 +125,21 @@ def _silence() -> Iterator[None]:
 
 
 def grouped(assignment: np.ndarray, num_parts: int, per_batch: int, seed: int) -> np.ndarray:
-    """Batch (N,) of each node, parts joined at random, ``per_batch`` at a time."""
+    """Batch (N,) of each node; a batch is ``per_batch`` parts chosen at random.
+
+    Parameters
+    ----------
+    assignment : int ndarray (N,)
+        Part of each node.
+    num_parts, per_batch, seed : int
+    """
     place = np.empty(num_parts, dtype=np.int64)
     place[np.random.default_rng([seed, 5]).permutation(num_parts)] = np.arange(num_parts)
     return place[assignment] // per_batch
 
 
 def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]:
-    """The parts of an assignment (N,) of nodes to 0..num_parts-1, without those that are empty."""
+    """Build the parts of an assignment (N,) of nodes to 0..num_parts-1; empty parts are omitted."""
     src, dst = graph.src.numpy(), graph.dst.numpy()
     part_of_src, part_of_dst = assignment[src], assignment[dst]
     place = np.full(graph.num_nodes, -1, dtype=np.int64)
@@ -139,7 +171,3 @@ def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]
             )
         )
     return parts
-
-
-# Edges a node that METIS is given at most: its memory would be several times the training's.
-METIS_EDGES_PER_NODE = 10
