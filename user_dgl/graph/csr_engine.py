@@ -69,10 +69,13 @@ def csr_works() -> bool:
         return False
 
 
+# The weight, its version when it was copied, and the copy (2E,).
+_SpreadWeights = list[tuple[weakref.ref[torch.Tensor], int, torch.Tensor]]
+
 # A cache: for each graph, edge weights copied to both directions of every pair, because a training
 # step uses the same weight in several products. Two weights are kept for each graph, because a step
 # alternates between A' and its normalised form. An entry is dropped when its weight is freed.
-_SPREAD: "weakref.WeakKeyDictionary[Graph, list[tuple[weakref.ref[torch.Tensor], int, torch.Tensor]]]" = weakref.WeakKeyDictionary()
+_SPREAD: weakref.WeakKeyDictionary[Graph, _SpreadWeights] = weakref.WeakKeyDictionary()
 _MOST_SPREAD = 2
 
 

@@ -15,7 +15,6 @@ reference. Engine ``csr`` computes the same values and gradients with torch's sp
 import torch
 
 from user_dgl.errors import InputError
-from user_dgl.graph.graph import Graph
 from user_dgl.graph.csr_engine import (
     EdgeDot,
     InternalWeight,
@@ -25,6 +24,7 @@ from user_dgl.graph.csr_engine import (
     csr_works,
 )
 from user_dgl.graph.dgl_engine import dgl_graphs, dgl_ops
+from user_dgl.graph.graph import Graph
 
 ENGINES = ("dgl", "csr")
 
