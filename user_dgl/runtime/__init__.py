@@ -1,1 +1,1 @@
-"""What a run needs of the process and the machine: device, memory, signals, files."""
+"""Services of the process and the machine: device, memory, signals, files and versions."""

@@ -1,4 +1,4 @@
-"""Where a process trains: the CPU, or the GPU that is its own."""
+"""Choice of the device and of the communication backend of a process."""
 
 import os
 
@@ -9,15 +9,16 @@ from user_dgl.errors import InputError
 
 
 def resolve_device(config: Config) -> torch.device:
-    """The device of the settings; ``auto`` is a GPU where torch sees one that can serve.
+    """Choose the device that this process trains on.
 
-    Each of several processes on one machine gets a GPU of its own, or shares one where there are
-    more processes than GPUs.
+    ``auto`` is a GPU if torch finds one and the settings can run on a GPU, else the CPU. If several
+    processes run on one machine, each gets its own GPU; processes share GPUs if there are more
+    processes than GPUs.
 
     Raises
     ------
     InputError
-        ``cuda`` where torch sees no GPU.
+        The settings require ``cuda`` and torch finds no GPU.
     """
     there = torch.cuda.is_available()
     if config.device == "cuda" and not there:
@@ -29,12 +30,15 @@ def resolve_device(config: Config) -> torch.device:
 
 
 def resolve_backend(backend: str, device: torch.device) -> str:
-    """``auto`` as what the processes of a run talk by: nccl where each has a GPU, else gloo.
+    """Choose the communication backend of the processes of a run.
+
+    ``auto`` is ``nccl`` if each process on this machine has its own GPU and torch has NCCL, else
+    ``gloo``.
 
     Raises
     ------
     InputError
-        ``nccl`` where it cannot serve.
+        The settings require ``nccl`` and it cannot be used.
     """
     own_gpu = device.type == "cuda" and torch.cuda.device_count() >= int(
         os.environ.get("LOCAL_WORLD_SIZE", 1)
@@ -43,18 +47,18 @@ def resolve_backend(backend: str, device: torch.device) -> str:
     if backend == "nccl" and not works:
         raise InputError(
             "distributed.backend=nccl needs a GPU for each process and a torch with NCCL: start "
-            "fewer, or use gloo"
+            "fewer processes, or use gloo"
         )
     return ("nccl" if works else "gloo") if backend == "auto" else backend
 
 
 def device_name(device: torch.device) -> str:
-    """``cpu``, or ``cuda`` with the name of the card."""
+    """Return ``cpu``, or ``cuda`` with the name of the GPU in brackets."""
     if device.type == "cpu":
         return "cpu"
     return f"cuda ({torch.cuda.get_device_name(device)})"
 
 
 def gpu_peak_memory_mb() -> float | None:
-    """Most that tensors of this process held on its GPU at a time, in 10^6 bytes; None without."""
+    """Peak memory of this process's tensors on its GPU in 10^6 bytes; None if it uses no GPU."""
     return torch.cuda.max_memory_allocated() / 1e6 if torch.cuda.is_initialized() else None

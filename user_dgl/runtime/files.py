@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Atomic writing of files."""
 
 import os
 import secrets
@@ -10,20 +10,24 @@ from user_dgl.errors import InputError
 
 
 def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
-    """Write a file aside, flush it to the disk, then rename it onto ``path``.
+    """Write a file completely or not at all.
+
+    The content is written to a temporary file in the same folder and flushed to the disk. The file
+    is then renamed to ``path``.
 
     Parameters
     ----------
     path : Path
     write : callable
-        Gets the open binary file.
+        Called with the open binary file to write the content.
 
     Raises
     ------
     InputError
-        The disk is full, the folder read-only or missing; what was at ``path`` is still there.
+        The disk is full, or the folder is missing or read-only. A file that was at ``path`` is
+        unchanged.
     """
-    # A name that nobody foresees, and never a file or link that is there.
+    # The name is random and the file must not exist, so that no file or link of others is used.
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(aside, "xb") as file:

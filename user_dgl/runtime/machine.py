@@ -1,4 +1,4 @@
-"""How much memory there is, and how much this process has taken."""
+"""Memory of the machine and of this process."""
 
 import os
 import resource
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def peak_memory_mb() -> float:
-    """Highest resident set of this process in 10^6 bytes."""
+    """Peak resident memory of this process in 10^6 bytes."""
     try:
-        # Not getrusage where this exists: that one starts at the size of the process that forked
-        # this one, such as a notebook's.
+        # Preferred to getrusage, whose peak includes the size of the parent process at the fork,
+        # for example of a notebook.
         return process_status("VmHWM:") / 1e6
     except (OSError, IndexError):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -18,7 +18,7 @@ def peak_memory_mb() -> float:
 
 
 def resident_mb() -> float:
-    """Resident set of this process now, in 10^6 bytes."""
+    """Current resident memory of this process in 10^6 bytes; the peak if that is unknown."""
     try:
         return process_status("VmRSS:") / 1e6
     except (OSError, IndexError):
@@ -26,18 +26,21 @@ def resident_mb() -> float:
 
 
 def machine_memory_mb() -> float:
-    """Memory of the machine, or of the control group that holds this process, in 10^6 bytes."""
+    """Memory of the machine in 10^6 bytes, or the limit of the control group if that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups v2, v1
         try:
             total = min(total, int(Path("/sys/fs/cgroup", name).read_text()))
-        except (OSError, ValueError):  # another version, or "max"
+        except (OSError, ValueError):  # the other version, or no limit ("max")
             continue
     return total / 1e6
 
 
 def available_memory_mb() -> float:
-    """Memory that a process here could still get without swapping, in 10^6 bytes."""
+    """Memory that a process can still allocate without swapping, in 10^6 bytes.
+
+    It is the memory of the machine if the system does not report the available part.
+    """
     try:
         text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
         return min(machine_memory_mb(), int(text.split()[0]) * 1024 / 1e6)
@@ -46,5 +49,18 @@ def available_memory_mb() -> float:
 
 
 def process_status(name: str) -> float:
-    """A size in bytes from Linux's account of this process."""
+    """Read a size in bytes from ``/proc/self/status``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field with its colon, for example ``VmRSS:``.
+
+    Raises
+    ------
+    OSError
+        The file does not exist (other systems than Linux).
+    IndexError
+        The file has no such field.
+    """
     return int(Path("/proc/self/status").read_text().partition(name)[2].split()[0]) * 1024

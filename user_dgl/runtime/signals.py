@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while training: the epoch at hand is finished and saved first."""
+"""Handling of Ctrl-C and SIGTERM: training finishes and saves the current epoch, then stops."""
 
 import os
 import signal
@@ -7,16 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# A service manager or scheduler may send the same signal twice.
+# A service manager or scheduler may send the same signal twice. A repeated signal within this time
+# (seconds) is ignored.
 _REPEATS_WITHIN_S = 1.0
 
 
 class StopSignal:
-    """Which signal asked to stop, if any.
+    """Record of the signal that asked to stop.
 
     Attributes
     ----------
     number : int or None
+        Number of the first signal; None if no signal has arrived.
     """
 
     def __init__(self) -> None:
@@ -25,10 +27,13 @@ class StopSignal:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as requests to stop; a second signal ends the process at once.
+        """Treat SIGINT and SIGTERM as requests to stop until the end of the block.
 
-        Nothing changes outside of the main thread, where Python delivers no signals, and for a
-        signal that has a handler of somebody else.
+        A second signal, more than one second after the first, raises KeyboardInterrupt at once.
+        Processes that a launcher started ignore it.
+
+        Nothing changes outside the main thread, because Python delivers signals only there, and for
+        a signal that already has a handler other than Python's own.
         """
         own = (signal.default_int_handler, signal.SIG_DFL)
         before = {}
@@ -47,5 +52,9 @@ class StopSignal:
         if self.number is None:
             self.number, self._since = number, now
         elif now - self._since > _REPEATS_WITHIN_S and "RANK" not in os.environ:
-            # One of several processes is ended by its launcher, which has waited long enough.
-            raise KeyboardInterrupt("again; train.resume=true goes on from the last checkpoint")
+            # One of several processes ignores a second signal, because its launcher kills it when
+            # it takes too long.
+            # The command prints "interrupted" and then this text.
+            raise KeyboardInterrupt(
+                "by a second signal; train.resume=true continues from the last checkpoint"
+            )

@@ -1,4 +1,4 @@
-"""Versions of what a run depends on."""
+"""Versions of the software that a run depends on."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +9,10 @@ _PACKAGES = ("torch", "dgl", "torchmetrics", "numpy", "scipy", "scikit-learn", "
 
 
 def versions() -> dict[str, str | None]:
-    """Version of this package, Python and each library; None where it is not installed."""
+    """Return the versions of this package, Python and each library.
+
+    The value is None if a library is not installed.
+    """
     found: dict[str, str | None] = {
         "user_dgl": user_dgl.__version__,
         "python": platform.python_version(),
