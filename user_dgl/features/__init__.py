@@ -1,1 +1,1 @@
-"""Node features: preparation, singular vectors, products with sparse rows, nearest rows."""
+"""Node features: preparation, truncated SVD, sparse products and nearest neighbours."""

@@ -1,4 +1,9 @@
-"""Nearest nodes by the cosine of their features: exact for thousands, by an index for millions."""
+"""Nearest neighbours by the cosine of node features.
+
+The search is exact for up to 50,000 nodes and uses an approximate index for more.
+"""
+
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,59 +15,87 @@ from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
 
-# Exact search compares all pairs of nodes, block by block.
+if TYPE_CHECKING:
+    import faiss
+
+# The search is exact for up to this many rows. It compares all pairs of rows, block by block.
 MAX_EXACT = 50_000
-# scikit-learn sizes its blocks of distances by this; each needs several temporaries of that size.
+# Size of scikit-learn's blocks of distances in MB. Each block needs several temporaries of the same
+# size.
 _WORKING_MB = 64
 
-# The index holds so many columns at most; wider features are reduced for it.
+# The index has at most this many columns. Features with more columns are reduced to components.
 INDEX_COLUMNS = 256
-# ExchangePlan of the index a node's square root, and those that a search looks into.
+# The index has this number of lists times the square root of the number of rows. A search looks
+# into so many lists.
 _LISTS_PER_ROOT, _LISTS_SEARCHED = 1, 32
-# Columns that share a code of four bits.
+# Number of columns that one code of four bits represents.
 _COLUMNS_PER_CODE = 2
-# Rows and rounds of the k-means that places the lists, and the least rows for the codes: few serve.
+# The k-means that places the lists: rows for each list and number of rounds. The last number is
+# the minimum of rows for the training of the whole index. Small numbers suffice.
 _TRAINING_ROWS_PER_LIST, _TRAINING_ROUNDS, _TRAINING_ROWS = 39, 8, 20_000
-# Nodes found by their codes and compared exactly, more of them where the index holds components.
+# Number of rows that are found by their codes and then compared exactly. The second number is used
+# if the index has components instead of the features.
 COMPARED, COMPARED_REDUCED = 64, 128
-# Nodes kept of these, neighbours whose neighbours are tried, and how often.
+# Best rows kept for each row, how many of them have their own neighbours compared, and how often.
 _KEPT, _TRIED, _ROUNDS = 16, 10, 2
 _BLOCK = 20_000
 
 
 def nearest(feat: sp.csr_matrix | np.ndarray, num_neighbors: int) -> np.ndarray:
-    """The rows most alike to each row by cosine, itself left out, (N, num_neighbors); -1: none.
+    """Find the rows with the highest cosine to each row, other than the row itself.
 
-    Exact up to `MAX_EXACT` rows, else `approximate_nearest`.
+    The search is exact up to `MAX_EXACT` rows. Beyond, it is `approximate_nearest`.
 
     Parameters
     ----------
     feat : scipy CSR or ndarray (N, F)
-        No row without values.
+        Each row needs at least one non-zero value.
     num_neighbors : int
         Less than N.
+
+    Returns
+    -------
+    int64 ndarray (N, num_neighbors)
+        Row numbers; -1 where the approximate search found too few rows.
+
+    Raises
+    ------
+    InputError
+        There are more than `MAX_EXACT` rows and faiss is not installed.
     """
     if feat.shape[0] > MAX_EXACT:
         return approximate_nearest(sp.csr_matrix(feat), num_neighbors)
-    # scikit-learn leaves each point itself out when asked without a query.
+    # Without an argument, kneighbors leaves each point out of its own neighbours.
     search = NearestNeighbors(n_neighbors=num_neighbors, metric="cosine", algorithm="brute")
     with config_context(working_memory=_WORKING_MB):
         return search.fit(normalize(feat)).kneighbors(return_distance=False)
 
 
 def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
-    """As `nearest`, by an inverted-file index of faiss (Johnson et al., 2019) in three steps.
+    """Approximate `nearest` with an inverted-file index of faiss (Johnson et al., 2019).
 
-    A search finds 64 rows by codes of four bits for every two columns (product quantisation, Andre
-    et al., 2017); these are compared by their true cosine; and then, twice, the neighbours of the
-    best ones, as nearest-neighbour descent does (Dong et al., 2011). Features of more than 256
-    columns are searched by 256 components, and 128 rows are compared: of sparse words, components
-    alone find less than half of the true neighbours.
+    The search has three steps:
+
+    1. For each row the index finds 64 rows by codes of four bits for every two columns (product
+       quantisation, Andre et al., 2017).
+    2. These rows are compared by their exact cosine.
+    3. The neighbours of the best rows are compared as well, as in nearest-neighbour descent (Dong
+       et al., 2011). This step is done twice.
+
+    Features with more than 256 columns are reduced to 256 components for the index, and then 128
+    rows are compared, because the components of sparse word counts alone find less than half of the
+    true neighbours.
 
     Parameters
     ----------
     feat : scipy CSR (N, F)
     num_neighbors : int
+
+    Returns
+    -------
+    int64 ndarray (N, num_neighbors)
+        Row numbers; -1 where fewer rows were found.
 
     Raises
     ------
@@ -78,27 +111,39 @@ def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
 
 
 def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
-    """Rows near each row (N, M) by their codes, itself among them; M > least, -1 is none."""
+    """Find the rows nearest to each row by their codes (step 1 of `approximate_nearest`).
+
+    Returns
+    -------
+    int32 ndarray (N, M)
+        Row numbers, M > ``least``; -1 where fewer were found. The row itself may be among them.
+    """
     try:
         import faiss
     except ImportError:
         raise InputError(
-            f"the search for the nearest of more than {MAX_EXACT} nodes needs faiss: pip install "
-            "'user_dgl[ann]' (in structure.candidates, k_hop and uniform do without)"
+            f"the nearest-neighbour search on more than {MAX_EXACT} nodes needs faiss: pip install "
+            "'user_dgl[ann]' (k_hop and uniform in structure.candidates do not need it)"
         ) from None
     reduced = rows.shape[1] > INDEX_COLUMNS
     points = normalize(truncated_svd(rows, INDEX_COLUMNS, 0)) if reduced else rows.toarray()
     if points.shape[1] % _COLUMNS_PER_CODE:
-        # Codes share columns evenly; a further one of zeros changes no product.
+        # Each code represents the same number of columns. Added columns of zeros change no dot
+        # product.
         missing = _COLUMNS_PER_CODE - points.shape[1] % _COLUMNS_PER_CODE
         points = np.pad(points, ((0, 0), (0, missing)))
     points = np.ascontiguousarray(points, dtype=np.float32)
     num_rows, width = points.shape
     num_lists = max(1, int(_LISTS_PER_ROOT * num_rows**0.5))
-    index = faiss.index_factory(
-        width,
-        f"IVF{num_lists},PQ{width // _COLUMNS_PER_CODE}x4fs",
-        faiss.METRIC_INNER_PRODUCT,
+    # index_factory returns an object of the class that the description names; faiss declares only
+    # the base class.
+    index = cast(
+        "faiss.IndexIVFPQFastScan",
+        faiss.index_factory(
+            width,
+            f"IVF{num_lists},PQ{width // _COLUMNS_PER_CODE}x4fs",
+            faiss.METRIC_INNER_PRODUCT,
+        ),
     )
     index.cp.max_points_per_centroid = _TRAINING_ROWS_PER_LIST
     index.cp.min_points_per_centroid = 1
@@ -116,7 +161,10 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
 
 
 def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:
-    """The ``count`` of the rows found (N, M) with the highest cosine; -1 is none, in and out."""
+    """Choose the ``count`` rows with the highest cosine from the rows found (N, M).
+
+    In ``found`` and in the result (N, count), -1 means no row.
+    """
     best = np.empty((len(found), count), dtype=np.int64)
     for start in range(0, len(found), _BLOCK):
         block = found[start : start + _BLOCK]
@@ -133,10 +181,14 @@ def _best(rows: sp.csr_matrix, found: np.ndarray, count: int) -> np.ndarray:
 
 
 def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int) -> np.ndarray:
-    """``best`` (N, M) again, after comparing what its first ones lead to in two steps."""
+    """Improve ``best`` (N, M) with rows that its first columns lead to in one or two steps.
+
+    Returns the best ``count`` rows (N, count); -1 means no row.
+    """
     num_rows, tried = len(best), best[:, :_TRIED]
     ends = _ends(tried)
-    # As many back as ahead: of rows that are all alike, each may be the neighbour of thousands.
+    # Steps also go backwards, from a neighbour to the row that it was found for, but at most _TRIED
+    # for each row: if all rows are similar, a row may be the neighbour of thousands.
     back = np.argsort(ends[1], kind="stable")
     back = back[_place(ends[1][back]) < _TRIED]
     u = np.concatenate([ends[0], ends[1][back]])
@@ -160,13 +212,13 @@ def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int)
 
 
 def _ends(best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's number with each of the rows found for it."""
+    """Two arrays: each row number, repeated, and each of the rows found for it."""
     known = best >= 0
     return np.repeat(np.arange(len(best)), known.sum(axis=1)), best[known]
 
 
 def _place(ascending: np.ndarray) -> np.ndarray:
-    """Place of each entry among those equal to it.
+    """Position of each entry among the entries that are equal to it, from 0.
 
     >>> _place(np.array([4, 4, 7, 8, 8])).tolist()
     [0, 1, 0, 0, 1]

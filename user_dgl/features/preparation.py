@@ -1,4 +1,4 @@
-"""Preparation of node features: sparse stays sparse, dense only after the dimension is reduced."""
+"""Preparation of sparse node features: weighting, scaling and row norm. All keep X sparse."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,18 +9,19 @@ from user_dgl.errors import InputError
 
 
 def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix:
-    """Features as a section ``features`` of the settings asks for; the input is left as it is.
+    """Prepare features as the section ``features`` of the settings says. The input is not changed.
 
-    In this order, each step only if it is asked for:
+    The steps, in this order. Each step is done only if the settings ask for it:
 
-    1. weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, ``df_j`` = rows with a non-zero in
-       column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``auto``: what the values look like. Negative
-       ones are left as they are. Whole numbers, or rows whose non-zeros are all alike, as of a
-       scaled 0/1 row, if most of them are 0: log, then tf-idf. Other values: log;
-    2. max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``;
-    3. row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
+    1. Weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, where ``df_j`` is the number of rows
+       with a non-zero value in column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``auto`` chooses from
+       the values. If a value is negative: no weighting. If at least half of the entries are zero,
+       and the non-zero values are whole numbers, or are equal within each row (as in a 0/1 row
+       that was scaled): log, then tf-idf. Other values: log.
+    2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
+    3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
-    Empty columns and zero rows stay zero. All three keep zeros, so sparse features stay sparse.
+    Empty columns and zero rows stay zero. All steps keep zeros, so sparse features stay sparse.
 
     Parameters
     ----------
@@ -32,6 +33,11 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     csr_matrix (N, F) float32
         With sorted indices and without stored zeros.
 
+    Raises
+    ------
+    InputError
+        ``weighting`` is ``log`` and a feature is negative.
+
     >>> words = sp.csr_matrix([[1.0, 3.0], [1.0, 0.0]])
     >>> config = FeaturesConfig(weighting="tf_idf", row_norm="l2")
     >>> prepare_features(words, config).toarray().tolist()
@@ -41,7 +47,7 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
 
 
 class FeaturePreparation:
-    """`prepare_features` in scikit-learn's shape: what the columns of some rows say, for others.
+    """`prepare_features` with scikit-learn's interface, to prepare other rows in the same way.
 
     Parameters
     ----------
@@ -52,7 +58,7 @@ class FeaturePreparation:
         self._config = config
 
     def fit_transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
-        """`prepare_features`; its choices and the sums over columns are kept for `transform`."""
+        """Do `prepare_features` and keep its choices and column statistics for `transform`."""
         config, feat = self._config, _cleaned(feat)
         self._takes_log, takes_idf = _weighting(feat, config.weighting)
         self._idf = _inverse_document_frequency(feat) if takes_idf else None
@@ -62,22 +68,23 @@ class FeaturePreparation:
         return self._scaled(feat)
 
     def transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
-        """Other rows (M, F) prepared in the same way, float32.
+        """Prepare other rows (M, F) with the choices and column statistics of the fit, float32.
 
         Raises
         ------
         InputError
-            Negative features where logarithms are taken.
+            A feature is negative and the weighting takes logarithms.
         """
         feat = _cleaned(feat)
         if self._takes_log and feat.nnz and feat.data.min() < 0:
             raise InputError(
-                "negative features: the features of the fit had none, so that their logarithms were"
-                " taken; set features.weighting=none for the fit"
+                "negative features: the features of the fit had none, so their weighting takes "
+                "logarithms; set features.weighting=none for the fit"
             )
         return self._scaled(self._weighted(feat))
 
     def _weighted(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Step 1 of `prepare_features`, in place."""
         if self._takes_log:
             feat.data = np.log1p(feat.data)
         if self._idf is not None:
@@ -86,6 +93,7 @@ class FeaturePreparation:
         return feat
 
     def _scaled(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Steps 2 and 3 of `prepare_features`."""
         if not feat.nnz:
             return feat
         if self._scaler is not None:
@@ -96,15 +104,16 @@ class FeaturePreparation:
 
 
 def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
+    """Copy as float32 CSR with sorted indices, without repeated entries and stored zeros."""
     feat = sp.csr_matrix(feat, dtype=np.float32, copy=True)
-    # Also adds repeated entries up, which would otherwise count twice in df_j.
+    # Repeated entries are added up; otherwise they would count twice in df_j.
     feat.sum_duplicates()
     feat.eliminate_zeros()
     return feat
 
 
 def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
-    """Whether to take logarithms, and whether to multiply by inverse document frequencies."""
+    """Return whether to take logarithms and whether to multiply by log(N / df_j)."""
     if not feat.nnz:
         return False, False
     if weighting == "auto":
@@ -113,16 +122,20 @@ def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
         largest = feat.max(axis=1).toarray().ravel()
         alike = feat.data == np.repeat(largest, np.diff(feat.indptr))
         counts = feat.data == np.rint(feat.data)
-        # Where most entries are not 0, being so says nothing, and its weight would be near 0.
+        # If most entries are non-zero, a non-zero entry carries no information and its tf-idf
+        # weight would be near 0.
         mostly_zero = 2 * feat.nnz <= feat.shape[0] * feat.shape[1]
         return True, bool(mostly_zero and (counts.all() or alike.all()))
     if weighting == "log" and feat.data.min() < 0:
-        raise InputError("features.weighting=log: there are negative features; use none or auto")
+        raise InputError(
+            "features.weighting=log: there are negative features; use features.weighting=none or "
+            "auto"
+        )
     return weighting == "log", weighting == "tf_idf"
 
 
 def _inverse_document_frequency(feat: sp.csr_matrix) -> np.ndarray:
-    """log(N / df_j) of each column (F,), float32; 0 for an empty one."""
+    """log(N / df_j) of each column (F,), float32; 0 for an empty column."""
     num_rows, num_columns = feat.shape
     frequency = np.bincount(feat.indices, minlength=num_columns)
     return np.log(num_rows / np.where(frequency > 0, frequency, num_rows)).astype(np.float32)

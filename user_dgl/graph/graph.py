@@ -90,21 +90,24 @@ class Graph:
         >>> graph.num_edges, str(cleaning)
         (1, '1 self-loop entries dropped, 1 repeated or reversed entries merged')
         """
-        u, v = _ids(u), _ids(v)
-        if u.shape != v.shape or u.ndim != 1:
-            raise InputError(f"edges: expected two equally long lists, got {u.shape} and {v.shape}")
-        if len(u) and (min(u.min(), v.min()) < 0 or max(u.max(), v.max()) >= num_nodes):
-            low, high = min(u.min(), v.min()), max(u.max(), v.max())
+        first, second = _ids(u), _ids(v)
+        if first.shape != second.shape or first.ndim != 1:
             raise InputError(
-                f"edges: node ids {low}..{high} do not fit a graph of {num_nodes} nodes "
-                f"(0..{num_nodes - 1})"
+                f"edges: expected two equally long lists, got {first.shape} and {second.shape}"
             )
-        proper = u != v
-        loops = len(u) - int(proper.sum())
+        if len(first):
+            low, high = min(first.min(), second.min()), max(first.max(), second.max())
+            if low < 0 or high >= num_nodes:
+                raise InputError(
+                    f"edges: node ids {low}..{high} do not fit a graph of {num_nodes} nodes "
+                    f"(0..{num_nodes - 1})"
+                )
+        proper = first != second
+        loops = len(first) - int(proper.sum())
         if loops:
-            u, v = u[proper], v[proper]
-        graph = cls.from_keys(num_nodes, pair_keys(num_nodes, u, v))
-        return graph, Cleaning(loops, len(u) - graph.num_edges)
+            first, second = first[proper], second[proper]
+        graph = cls.from_keys(num_nodes, pair_keys(num_nodes, first, second))
+        return graph, Cleaning(loops, len(first) - graph.num_edges)
 
     @classmethod
     def from_keys(cls, num_nodes: int, keys: np.ndarray) -> "Graph":
