@@ -1,1 +1,4 @@
-"""Terms of losses as pure functions of tensors; `user_dgl.model.loss` weighs them."""
+"""Loss terms as pure functions of tensors. `user_dgl.model.loss` multiplies them by their weights.
+
+The modules of this package do not depend on a model or on training.
+"""

@@ -1,23 +1,24 @@
-"""The Davies-Bouldin index of a soft assignment (Eq. 4), and the sums that it is a function of."""
+"""Davies-Bouldin index of a soft assignment (Eq. 4 of the paper), computed from sums over nodes."""
 
 from dataclasses import dataclass, field
 
 import torch
 
-from user_dgl.features.matrix import FeatureMatrix
+from user_dgl.features.matrix import FeatureMatrix, PointMatrix
 
-# Below this a squared distance is rounding; the square root's gradient would be infinite at 0.
+# Lower bound of squared distances. Smaller values are rounding errors, and the gradient of the
+# square root is infinite at 0.
 _LEAST_SQUARE = 1e-12
-# Below this the summed memberships of a cluster are those of nobody.
+# A cluster whose memberships sum to no more than this is empty.
 _LEAST_COUNT = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class DaviesBouldinSums:
-    r"""Sums over nodes that both Davies-Bouldin forms are functions of.
+    r"""Sums over nodes from which both forms of the Davies-Bouldin index are computed.
 
-    Features enter less their column means :math:`\mu`: distances do not change, and float32 keeps
-    its digits for what differs between nodes.
+    The column means :math:`\mu` are subtracted from the features. This does not change distances,
+    and the digits of float32 are then used for the differences between nodes.
 
     Attributes
     ----------
@@ -26,12 +27,13 @@ class DaviesBouldinSums:
     first : Tensor (K, F)
         :math:`\sum_i Y_{ik} (x_i - \mu)`.
     second : Tensor (K,)
-        Textbook form: :math:`\sum_i Y_{ik} |x_i - \mu|^2`. ``soft_features``, which depends on
-        where 0 is: :math:`\sum_i Y_{ik}^2 |x_i|^2`.
+        Form ``textbook``: :math:`\sum_i Y_{ik} |x_i - \mu|^2`. Form ``soft_features``:
+        :math:`\sum_i Y_{ik}^2 |x_i|^2`, without :math:`\mu`, because this form changes when the
+        features are shifted.
     cross : Tensor (K, F) or None
-        ``soft_features`` only: :math:`\sum_i Y_{ik}^2 x_i`.
+        Only for ``soft_features``: :math:`\sum_i Y_{ik}^2 x_i`.
     mean : Tensor (F,) or None
-        ``soft_features`` only: :math:`\mu` of all nodes, the same in every part.
+        Only for ``soft_features``: :math:`\mu` of all nodes, the same in every part of a graph.
     """
 
     count: torch.Tensor
@@ -41,7 +43,10 @@ class DaviesBouldinSums:
     mean: torch.Tensor | None = field(default=None, metadata={"common": True})
 
     def split(self, num_clusters: int) -> "list[DaviesBouldinSums]":
-        """The sums of several assignments, whose columns were side by side, one by one."""
+        """Split the sums of several assignments, whose columns were side by side.
+
+        Returns one `DaviesBouldinSums` for each assignment of ``num_clusters`` columns.
+        """
         count, first, second = (
             part.split(num_clusters) for part in (self.count, self.first, self.second)
         )
@@ -53,35 +58,41 @@ class DaviesBouldinSums:
 
 
 def davies_bouldin_sums(
-    features: FeatureMatrix, assignment: torch.Tensor, form: str
+    features: FeatureMatrix | PointMatrix, assignment: torch.Tensor, form: str
 ) -> DaviesBouldinSums:
-    """Sums of features X (N, F) and an assignment Y (N, K); ``form`` as in `davies_bouldin`."""
+    """Compute the sums of features X (N, F) and an assignment Y (N, K).
+
+    ``form`` is ``textbook`` or ``soft_features``; see `davies_bouldin`.
+    """
     count = assignment.sum(0)
     if form == "textbook":
         first = features.centred_t_matmul(assignment).t()  # (F, K) -> (K, F)
         return DaviesBouldinSums(count, first, features.centred_squared_norm @ assignment)
     square, mean = assignment.square(), features.column_mean
-    # One pass over X for both.
+    # Both products with X are computed in one pass over X.
     first, cross = features.centred_t_matmul(torch.cat([assignment, square], 1)).t().chunk(2)
     cross = cross + torch.outer(square.sum(0), mean)
     return DaviesBouldinSums(count, first, features.squared_norm @ square, cross, mean)
 
 
 def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
-    r"""Davies-Bouldin index of a soft assignment, with the root mean square spread (Eq. 4).
+    r"""Davies-Bouldin index of a soft assignment, with the root-mean-square spread (Eq. 4).
 
     .. math::
         \mathrm{DBI} = \frac1K \sum_k \max_{m \ne k} \frac{S_k + S_m}{|c_k - c_m|}, \qquad
         c_k = \frac{\sum_i Y_{ik} x_i}{n_k}, \quad n_k = \sum_i Y_{ik}
 
-    Textbook form, the paper's for a hard Y, memberships as weights for a soft one:
-    :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |x_i - c_k|^2`. Form ``soft_features``, the authors'
-    code, multiplies the features by the membership first:
-    :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |c_k|^2 - 2 Y_{ik}^2 \langle c_k, x_i \rangle
-    + Y_{ik}^2 |x_i|^2`. Both are the same for a hard Y.
+    The form is that of the sums (see `davies_bouldin_sums`). For a hard Y both forms are equal to
+    the index of the paper.
 
-    Not torchmetrics' score, which uses mean distances. An empty cluster is left out; with fewer
-    than two clusters the index is 0. Coinciding centroids give a large finite value.
+    * ``textbook`` uses the memberships as weights:
+      :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |x_i - c_k|^2`.
+    * ``soft_features``, the form of the authors' code, multiplies the features by the membership
+      first: :math:`S_k^2 = \frac{1}{n_k} \sum_i Y_{ik} |c_k|^2 - 2 Y_{ik}^2 \langle c_k, x_i
+      \rangle + Y_{ik}^2 |x_i|^2`.
+
+    The index of torchmetrics is different: it uses mean distances. Empty clusters are left out. The
+    index is 0 if fewer than two clusters are left. If centroids coincide, it is large but finite.
 
     Parameters
     ----------
@@ -95,16 +106,17 @@ def davies_bouldin(sums: DaviesBouldinSums) -> torch.Tensor:
     if int(used.sum()) < 2:
         return sums.count.sum() * 0.0
     count, second = sums.count[used], sums.second[used]
-    centroid = sums.first[used] / count[:, None]  # (K, F), less the mean of all nodes
+    centroid = sums.first[used] / count[:, None]  # (K, F), minus the mean of all nodes
     if sums.cross is None:
         square = second / count - centroid.square().sum(1)
     else:
+        assert sums.mean is not None  # as for every sums with cross
         shifted = centroid + sums.mean
         cross = (shifted * sums.cross[used]).sum(1)
         square = shifted.square().sum(1) - 2 * cross / count + second / count
     spread = square.clamp_min(_LEAST_SQUARE).sqrt()  # (K,)
-    # Not by |c|^2 + |c'|^2 - 2 <c, c'>: near a uniform Y the centroids nearly coincide, and in
-    # float32 nothing would be left of the difference.
+    # The mode computes differences, not |c|^2 + |c'|^2 - 2 <c, c'>. If Y is almost uniform, the
+    # centroids almost coincide, and float32 would lose all digits of that sum.
     distance = torch.cdist(
         centroid, centroid, compute_mode="donot_use_mm_for_euclid_dist"
     ).clamp_min(_LEAST_SQUARE**0.5)  # (K, K)

@@ -1,10 +1,10 @@
 r"""Structural entropy of a weighted graph and an assignment.
 
-Everything here depends on the graph only through sums over pairs: the total weight
-:math:`2m = \sum_{uv} A_{uv}` (both directions), the volumes :math:`v_k = (1^T A Y)_k` and the
-internal weights :math:`e_k = (Y^T A Y)_{kk}`. `PartitionSums` holds them, and `npsi` is a pure
-function of that. So a full batch, a part of a graph or one process of several contribute sums,
-which add up; averaging their entropies would be wrong.
+The network partition structural information (NPSI) depends on the graph only through sums over
+pairs: the total weight :math:`2m = \sum_{uv} A_{uv}` (both directions), the volumes
+:math:`v_k = (1^T A Y)_k` and the internal weights :math:`e_k = (Y^T A Y)_{kk}`. `PartitionSums`
+holds these sums, and `npsi` is a pure function of them. The sums of several parts of a graph, or of
+several processes, are added up before `npsi`. A mean of their entropies would be wrong.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from user_dgl.graph.ops import internal_weight, weighted_degree
 
 @dataclass(frozen=True, eq=False)
 class PartitionSums:
-    """Sums that NPSI is a function of.
+    """Sums from which `npsi` is computed. The sums of parts of a graph can be added with ``+``.
 
     Attributes
     ----------
     total_weight : Tensor ()
-        2m: the weight of every pair counted in both directions.
+        2m, the weight of all pairs; both directions of a pair count.
     volume : Tensor (K,)
         Sum of the weighted degrees in each cluster.
     internal_weight : Tensor (K,)
-        Weight inside each cluster, both directions.
+        Weight of the pairs inside each cluster; both directions of a pair count.
     """
 
     total_weight: torch.Tensor
@@ -48,17 +48,17 @@ def partition_sums(
     engine: str,
     degree: torch.Tensor | None = None,
 ) -> PartitionSums:
-    """Sums of a weighted graph and a soft or hard assignment.
+    """Compute the sums of a weighted graph and a soft or hard assignment.
 
     Parameters
     ----------
     graph : Graph
     weight : Tensor (E,)
     assignment : Tensor (N, K)
-        Rows that add up to 1.
+        Y; each row adds up to 1.
     engine : str
     degree : Tensor (N,), optional
-        Weighted degrees, where they are known already.
+        Weighted degrees, if they are already known. Default: computed.
 
     Returns
     -------
@@ -72,26 +72,28 @@ def partition_sums(
 
 
 def npsi(sums: PartitionSums) -> torch.Tensor:
-    r"""Network partition structural information in bits, 0 for a graph without weight.
+    r"""Network partition structural information (Eq. 2 of the paper), in bits.
 
     .. math:: \mathrm{NPSI} = \sum_k \frac{e_k}{2m} \log_2 \frac{v_k}{2m}
 
-    The matrix form below Eq. 2 of the paper prints :math:`2\,\mathrm{sum}(A)` in the denominators;
-    with ``sum(A)`` counting both directions that would halve every ratio. The authors' code divides
-    by ``sum(A)``, which makes the ratios those of Eq. 2 and is followed here.
+    The matrix form below Eq. 2 of the paper has :math:`2\,\mathrm{sum}(A)` in the denominators. As
+    ``sum(A)`` counts both directions, every ratio would be half of that in Eq. 2. The authors' code
+    divides by ``sum(A)``, which agrees with Eq. 2. This function does the same.
 
-    Lies in :math:`[-\log_2 K, 0]`: 0 for one cluster, :math:`-\log_2 K` for K disjoint parts of
-    equal volume that are the clusters. For a hard partition ``-npsi`` equals the one-dimensional
-    less the two-dimensional structural entropy.
+    The value is in :math:`[-\log_2 K, 0]`. It is 0 for one cluster and for a graph whose total
+    weight is 0. It is :math:`-\log_2 K` if the clusters are K disconnected parts of equal volume.
+    For a hard partition, ``-npsi`` is the one-dimensional structural entropy minus the
+    two-dimensional one.
 
-    Volumes and internal weights of shape (..., K) give as many values as there are rows of K.
+    Volumes and internal weights of shape (..., K) give values of shape (...).
 
     >>> ones = torch.ones(2)
     >>> npsi(PartitionSums(torch.tensor(2.0), ones, ones)).item()
     -1.0
     """
     tiny = torch.finfo(sums.volume.dtype).tiny
-    # Without weight every sum is 0: any divisor but 0 gives 0 and finite gradients.
+    # If the total weight is 0, all sums are 0. With a divisor of 1, the value is 0 and the
+    # gradients are finite.
     total = sums.total_weight.where(sums.total_weight > 0, torch.ones_like(sums.total_weight))
     # An empty cluster has e_k = v_k = 0; the clamp keeps 0 * log 0 at 0 and its gradient finite.
     bits = torch.log2((sums.volume / total).clamp_min(tiny))
@@ -99,7 +101,9 @@ def npsi(sums: PartitionSums) -> torch.Tensor:
 
 
 def one_dimensional_entropy(degree: torch.Tensor) -> torch.Tensor:
-    r"""Entropy of a step to a node, :math:`-\sum_i \frac{d_i}{2m} \log_2 \frac{d_i}{2m}`, in bits.
+    r"""One-dimensional structural entropy (Li and Pan, 2016), in bits.
+
+    .. math:: -\sum_i \frac{d_i}{2m} \log_2 \frac{d_i}{2m}
 
     Parameters
     ----------
@@ -113,19 +117,19 @@ def one_dimensional_entropy(degree: torch.Tensor) -> torch.Tensor:
 def two_dimensional_entropy(
     graph: Graph, weight: torch.Tensor, clusters: torch.Tensor, engine: str
 ) -> torch.Tensor:
-    r"""Two-dimensional structural entropy of a hard partition, in bits.
+    r"""Two-dimensional structural entropy of a hard partition (Li and Pan, 2016), in bits.
 
     .. math::
         -\sum_k \frac{g_k}{2m} \log_2 \frac{v_k}{2m}
         - \sum_k \sum_{i \in k} \frac{d_i}{2m} \log_2 \frac{d_i}{v_k}
 
-    with :math:`g_k = v_k - e_k` the weight that leaves cluster k (Li and Pan, 2016).
+    where :math:`g_k = v_k - e_k` is the weight of the pairs between cluster k and other clusters.
 
     Parameters
     ----------
     graph : Graph
     weight : Tensor (E,)
-    clusters : Tensor (N,) of int
+    clusters : int64 Tensor (N,)
     engine : str
     """
     degree = weighted_degree(graph, weight, engine)

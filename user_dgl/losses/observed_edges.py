@@ -1,4 +1,4 @@
-"""The tie between A' and the observed edges."""
+"""Penalty on the difference between the learned and the first weights of the observed edges."""
 
 import torch
 
@@ -6,33 +6,36 @@ import torch
 def observed_edge_penalty(
     weight: torch.Tensor, prior: torch.Tensor | float, form: str
 ) -> torch.Tensor:
-    r"""Tie between the learned weights of the observed edges and their first weights :math:`w^0`.
+    r"""Penalty that keeps the learned weights :math:`w` near their first values :math:`w^0`.
 
-    ``frobenius``: :math:`\| A' \circ A - W^0 \|_F`, the authors' code, where :math:`W^0 = A`: not
-    squared, both directions counted. Its gradient has norm :math:`\sqrt 2` however small the
-    difference, against which the entropy's pull of order 1/E on a single edge does nothing, so the
-    weights hardly move. ``mean_square`` (not in the paper):
-    :math:`\frac1E \sum_e (w_e - w^0_e)^2`, which has the entropy's scale whatever the size of the
-    graph.
+    * ``frobenius``: :math:`\| A' \circ A - W^0 \|_F`, the form of the authors' code, where
+      :math:`W^0 = A`. The norm is not squared, and both directions of an edge count. The norm of
+      its gradient is :math:`\sqrt 2` however small the difference is. The entropy's gradient for a
+      single edge is of order 1/E and cannot act against it, so the weights hardly change.
+    * ``mean_square``: :math:`\frac1E \sum_e (w_e - w^0_e)^2`. Not in the paper. Its scale is that
+      of the entropy for graphs of any size.
 
     Parameters
     ----------
     weight : Tensor (E,)
         Learned weights of the observed pairs.
     prior : Tensor (E,) or float
+        First weights.
     form : str
+        ``frobenius`` or ``mean_square``.
 
     Returns
     -------
     Tensor ()
-        With gradient 0 where every weight is as it was.
+        Its gradient is 0 if no weight has changed.
     """
     return edge_penalty((weight - prior).square().sum(), len(weight), form)
 
 
 def edge_penalty(squares: torch.Tensor, num_edges: int, form: str) -> torch.Tensor:
-    """`observed_edge_penalty` of the sum of squared differences."""
+    """`observed_edge_penalty` computed from the sum of the squared differences over all E edges."""
     if form == "frobenius":
-        # Clamped, as the gradient of the root is infinite at 0: below the clamp it is 0.
+        # Clamped, because the gradient of the square root is infinite at 0. Below the clamp the
+        # gradient is 0.
         return (2 * squares).clamp_min(torch.finfo(squares.dtype).tiny).sqrt() * (squares > 0)
     return squares / max(num_edges, 1)

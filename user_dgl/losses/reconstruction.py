@@ -1,4 +1,4 @@
-"""How far the inner products of embeddings are from the adjacency (Eq. 8)."""
+"""Losses that compare inner products of embeddings with the adjacency (Eq. 8 of the paper)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,14 +12,24 @@ from user_dgl.graph.pairs import SampledPairs, sample_pairs
 
 
 class LinkTargets(NamedTuple):
-    """What a decoder should say of each edge (E,) and of each node with itself (N,), 0 to 1."""
+    """Target probabilities of a decoder, 0 to 1.
+
+    Attributes
+    ----------
+    edge : Tensor (E,)
+        Target of each edge.
+    loop : Tensor (N,)
+        Target of each node with itself.
+    """
 
     edge: torch.Tensor
     loop: torch.Tensor
 
 
-def link_scores(graph: Graph, hidden: torch.Tensor, engine: str) -> tuple[torch.Tensor, ...]:
-    """Inner products of the ends of each edge (E,) and of each node with itself (N,)."""
+def link_scores(
+    graph: Graph, hidden: torch.Tensor, engine: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inner products of rows of H (N, d): ends of each edge (E,), each node with itself (N,)."""
     return edge_dot(graph, hidden, engine), hidden.square().sum(1)
 
 
@@ -33,23 +43,25 @@ def link_cross_entropy(
     r"""Weighted cross-entropy of the inner product decoder (Kipf and Welling, 2016).
 
     With :math:`s_{ij} = \langle h_i, h_j \rangle`, :math:`\zeta` = softplus and
-    :math:`T = A + I`, or the given targets there:
+    :math:`T = A + I` (or the given targets in the places of edges and of the diagonal):
 
     .. math::
         \frac{1}{4 E} \sum_{ij} T_{ij}\, \zeta(-s_{ij})
         + \frac{1}{2 (N^2 - 2 E)} \sum_{ij} (1 - T_{ij})\, \zeta(s_{ij})
 
-    which is the sum over all :math:`N^2` pairs with the authors' weight of edges and normalisation.
-    Edges and nodes are exact. The second sum beyond them is estimated from the pairs.
+    This is the sum over all :math:`N^2` pairs with the authors' weight of edges and normalisation.
+    The terms of the edges and of the diagonal are exact. The terms of all other pairs are estimated
+    from the sampled pairs.
 
     Parameters
     ----------
     graph : Graph
     hidden : Tensor (N, d)
+        H.
     pairs : SampledPairs
     engine : str
     targets : LinkTargets, optional
-        Default: 1 everywhere.
+        Default: 1 for every edge and node.
 
     Returns
     -------
@@ -79,26 +91,31 @@ def reconstruction_loss(
     engine: str,
     form: str = "squared",
 ) -> torch.Tensor:
-    r"""Unbiased estimate of how far :math:`\sigma(H H^T)` is from A.
+    r"""Unbiased estimate of the difference between :math:`\sigma(H H^T)` and A.
 
-    ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). Alone it makes H vanish
-    on a sparse graph, whose non-edges outweigh the edges. ``cross_entropy``: the loss of Kipf and
-    Welling (2016), in which both count as much, see `link_cross_entropy`.
+    * ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). On a sparse graph the
+      non-edges outweigh the edges, so this loss alone drives H to 0.
+    * ``cross_entropy``: the loss of Kipf and Welling (2016), in which edges and non-edges have the
+      same total weight; see `link_cross_entropy`.
 
-    The diagonal and the edges are exact; the non-edges are estimated from pairs drawn uniformly
-    from all :math:`T = N (N - 1) / 2` pairs with replacement, those that are edges being left out;
-    in ``squared`` each is worth T / num_samples. Linear in edges, nodes and samples.
+    The terms of the diagonal and of the edges are exact. The terms of the non-edges are estimated:
+    pairs are drawn uniformly with replacement from all :math:`T = N (N - 1) / 2` pairs, and pairs
+    that are edges contribute 0. In ``squared`` each sampled pair has the weight T / num_samples in
+    each direction. Time is linear in edges, nodes and samples.
 
     Parameters
     ----------
     graph : Graph
         Observed graph.
     hidden : sequence of R Tensors (N, d)
-        H of each replica; one draw of pairs serves all, so that their losses compare.
+        H of each replica. All replicas use the same sampled pairs, so that their losses can be
+        compared.
     num_samples : int
+        Number of sampled pairs.
     generator : torch.Generator or None
     engine : str
     form : str
+        ``squared`` or ``cross_entropy``.
 
     Returns
     -------
@@ -112,6 +129,7 @@ def reconstruction_loss(
 def _squared_error(
     graph: Graph, hidden: torch.Tensor, pairs: SampledPairs, engine: str
 ) -> torch.Tensor:
+    """Form ``squared`` of `reconstruction_loss` for one H, ()."""
     num_nodes, (edges, loops) = graph.num_nodes, link_scores(graph, hidden, engine)
     score = pair_dot(hidden, pairs.low, pairs.high, engine)
     sampled = torch.sigmoid(score).square().masked_fill(pairs.is_edge, 0.0)
