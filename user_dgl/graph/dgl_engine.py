@@ -5,16 +5,16 @@ DGL is imported on first use, because the import takes seconds.
 
 import weakref
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 
 from user_dgl.graph.graph import Graph
 
-if TYPE_CHECKING:
-    from dgl import DGLGraph
+# The class dgl.DGLGraph. DGL has no type information, and only `user_dgl._dgl` may import it.
+DGLGraph = Any
 
-_DGL_GRAPHS: "weakref.WeakKeyDictionary[Graph, tuple[DGLGraph, DGLGraph]]" = (
+_DGL_GRAPHS: weakref.WeakKeyDictionary[Graph, tuple[DGLGraph, DGLGraph]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -32,12 +32,12 @@ def dgl_ops() -> ModuleType:
     return dgl.ops
 
 
-def both_directions(graph: Graph) -> "DGLGraph":
+def both_directions(graph: Graph) -> DGLGraph:
     """DGLGraph with both directions of every pair, on the CPU; see `dgl_graphs`."""
     return dgl_graphs(graph)[0]
 
 
-def dgl_graphs(graph: Graph) -> "tuple[DGLGraph, DGLGraph]":
+def dgl_graphs(graph: Graph) -> tuple[DGLGraph, DGLGraph]:
     """Two DGLGraphs on the CPU, built once for each `Graph` and cached as long as it exists.
 
     The first has 2E edges: all u -> v in the order of the pairs, then all v -> u. The second has
