@@ -1,1 +1,1 @@
-"""Hard clusters: k-means, consensus of replicas, number of clusters, and the smoothed view."""
+"""Clustering: k-means, consensus of replicas, number of clusters and the smoothed view."""

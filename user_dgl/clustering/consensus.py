@@ -1,8 +1,8 @@
-r"""One clustering of several replicas.
+r"""Consensus: one clustering computed from the outputs of several replicas of a model.
 
-Replicas of one model end in different partitions, and their losses rank them only roughly; what
-most of them agree on is better than the best of them. Not in the paper. Clusterings are joined as
-in Strehl and Ghosh (2002), by clustering nodes on what all members say of them.
+Not in the paper. Replicas of one model end in different partitions, and their losses rank these
+partitions only roughly. The consensus of the replicas is better than the best replica. As in Strehl
+and Ghosh (2002), the nodes are clustered on the outputs of all replicas together.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,19 @@ from user_dgl.features.svd import truncated_svd
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What replicas agree on.
+    """Consensus of replicas.
 
     Attributes
     ----------
     clusters : int64 (N,)
+        Clusters in 0..K-1.
     probs : float32 (N, K)
-        Mean of the replicas' Y, columns in the order of the clusters. Its arg max need not be the
-        cluster everywhere.
-    embedding : float32 (N, min(4 K, 64)), or fewer columns where the points have fewer
-        Leading principal directions of the points that were clustered: their width grows with
-        the number of replicas, this does not.
+        Mean of the replicas' Y, with the columns in the order of the clusters. The arg max of a row
+        may differ from the cluster.
+    embedding : float32 (N, min(4 K, 64))
+        Components of the clustered points along their leading right singular vectors. The number of
+        columns does not grow with the number of replicas. It is smaller if the points have fewer
+        columns.
     """
 
     clusters: np.ndarray
@@ -39,20 +41,23 @@ class Consensus:
 def consensus_of(
     kind: str, probs: np.ndarray, embeddings: Sequence[np.ndarray], seed: int
 ) -> Consensus:
-    r"""k-means (20 starts, the smallest inertia) on the replicas' outputs side by side.
+    r"""Cluster the nodes by k-means (20 starts) on the outputs of all replicas, side by side.
 
-    ``labels``: on :math:`(\sqrt{Y_1}, \dots, \sqrt{Y_R})`, whose squared distances are twice the
-    sum of the squared Hellinger distances between the rows of Y. ``hidden``: on their embeddings,
-    each with rows of length 1, so that no replica outweighs another.
+    * ``labels``: the points are :math:`(\sqrt{Y_1}, \dots, \sqrt{Y_R})`. Their squared distances
+      are twice the sum of the squared Hellinger distances between the rows of Y.
+    * ``hidden``: the points are the replicas' embeddings, with the rows of each scaled to norm 1,
+      so that all replicas have the same weight.
 
     Parameters
     ----------
     kind : str
+        ``labels`` or ``hidden``.
     probs : float32 (N, R, K)
         Y of each replica.
     embeddings : sequence of R float32 (N, d)
-        What each head's linear map reads.
+        Input of the linear map of each replica's head.
     seed : int
+        Seed of k-means and of the SVD.
 
     Returns
     -------
@@ -66,23 +71,24 @@ def consensus_of(
 
 
 def joined_points(kind: str, probs: np.ndarray, embeddings: Sequence[np.ndarray]) -> np.ndarray:
-    """Points of `consensus_of`: what all replicas say of each node, side by side."""
+    """Points (N, R K) or (N, R d) that `consensus_of` clusters; same parameters."""
     if kind == "labels":
         return np.sqrt(probs).reshape(len(probs), -1)
     return np.concatenate([normalize(embedding) for embedding in embeddings], axis=1)
 
 
 def mean_probs(probs: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    r"""Mean of soft assignments whose columns are numbered differently.
+    r"""Mean of the replicas' soft assignments after their columns are matched to the clusters.
 
-    Each replica's columns are matched to the clusters, one to one, so that the membership they
-    share, :math:`\sum_i [c_i = k] Y_{i \pi(k)}` summed over k, is largest (Hungarian method).
+    The columns of each replica are numbered differently. They are matched one to one to the
+    clusters c by the permutation :math:`\pi` that maximises
+    :math:`\sum_k \sum_i [c_i = k] Y_{i \pi(k)}` (Hungarian method).
 
     Parameters
     ----------
     probs : float32 (N, R, K)
     clusters : int64 (N,)
-        In 0..K-1.
+        Clusters in 0..K-1.
 
     Returns
     -------

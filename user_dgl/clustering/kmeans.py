@@ -1,4 +1,4 @@
-"""k-means, the same for every number of cores."""
+"""k-means and silhouette. The results do not depend on the number of cores."""
 
 import warnings
 
@@ -13,10 +13,11 @@ _SILHOUETTE_SAMPLE = 3000
 
 
 def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
-    """k-means++ with restarts, the one with the smallest sum of squared distances.
+    """Cluster points by k-means++ with several starts.
 
-    Beyond 100,000 points, mini-batch k-means. Fewer distinct points than clusters give fewer
-    clusters.
+    The result is that of the start with the smallest sum of squared distances. More than 100,000
+    points are clustered by mini-batch k-means. If there are fewer distinct points than clusters,
+    there are fewer clusters.
 
     Parameters
     ----------
@@ -28,34 +29,43 @@ def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 2
     Returns
     -------
     int64 ndarray (N,)
-        Clusters in 0..num_clusters-1; the same bit for bit for the same seed.
+        Clusters in 0..num_clusters-1. The same seed gives the same result, bit for bit.
     """
     num_clusters = min(num_clusters, len(points))
-    settings = {"n_clusters": num_clusters, "n_init": num_starts, "random_state": seed}
+    settings = {
+        "n_clusters": num_clusters,
+        "n_init": num_starts,
+        "random_state": seed,
+    }
     if len(points) > MINI_BATCH_ABOVE:
         batch = max(4096, num_clusters)
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
     else:
         model = KMeans(**settings)
-    # Threads add their partial centroids up in the order in which they finish, so the result would
-    # depend on their number and, beyond two, on chance. On points this few they also wait more than
-    # they compute: on a busy machine one thread is several times faster.
+    # Only one thread is used. Several threads add up their partial centroids in the order in which
+    # they finish, so the rounding would depend on the number of threads and, with more than two, on
+    # chance. For so few points, one thread is also several times faster on a busy machine.
     with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
-        # "Number of distinct clusters found smaller than n_clusters": documented above.
+        # The warning "Number of distinct clusters found smaller than n_clusters" is ignored. The
+        # docstring describes this case.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit_predict(points).astype(np.int64)
 
 
 def silhouette(points: np.ndarray, clusters: np.ndarray, seed: int) -> float:
-    """Mean silhouette (Rousseeuw, 1987) of 3,000 points drawn by the seed; 0 for a single cluster.
+    """Mean silhouette (Rousseeuw, 1987) of at most 3,000 randomly drawn points, in [-1, 1].
+
+    The value is 0 if the drawn points are in a single cluster or each has its own cluster.
 
     Parameters
     ----------
     points : ndarray (N, d)
     clusters : int ndarray (N,)
     seed : int
+        Seed of the draw.
     """
-    # A stream of its own: that of the seed alone may have ordered the nodes of a synthetic graph.
+    # The second number gives a separate random stream. The stream of the seed alone may have
+    # ordered the nodes of a synthetic graph.
     rng = np.random.default_rng([seed, 8])
     drawn = rng.permutation(len(points))[:_SILHOUETTE_SAMPLE]
     points, clusters = points[drawn], clusters[drawn]

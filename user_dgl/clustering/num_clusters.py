@@ -1,17 +1,19 @@
-r"""How many clusters: where the spectrum of the smoothed features falls off.
+r"""Choice of the number of clusters from the singular values of the smoothed features.
 
-Not in the paper. If the unit rows H (N, d) of the smoothed view were K points, each many times, H
-would have K singular values above 0. Those of real data fall all the way, fast at first and then
-ever more slowly, much like a power of their number; against such a line the last of K that stand
-out is where they fall most steeply on logarithmic scales:
+Not in the paper. Let H (N, d) be the embedding of the smoothed view, whose rows have norm 1. If H
+had only K different rows, each many times, it would have K singular values above 0. The singular
+values of real data decrease without such a limit, roughly like a power of their number k, which is
+a straight line on logarithmic scales. The number of clusters is taken where they decrease most
+steeply on these scales:
 
 .. math:: K = \arg\max_k \frac{\log(\sigma_k / \sigma_{k+1})}{\log((k + 1) / k)}
 
-An eigengap (von Luxburg, 2007), measured by the slope and not by a difference, which would always
-be large for the first few. No label, no k-means and no training: one decomposition of H.
-Structural entropy and the Davies-Bouldin index, the terms of the paper's loss, find the number of
-classes far less often (``tools/study_num_clusters.py``): the one falls with every further cluster,
-the other has its minima among many small ones.
+This is an eigengap (von Luxburg, 2007), measured by the slope and not by the difference of two
+singular values, which is always large for the first few. The method needs one decomposition of H,
+and no labels, no k-means and no training. Structural entropy and the Davies-Bouldin index, the
+terms of the paper's loss, find the number of classes far less often
+(``tools/study_num_clusters.py``): the entropy decreases with every further cluster, and the minima
+of the index are at many small clusters.
 """
 
 import math
@@ -26,14 +28,18 @@ from user_dgl.config import ModelConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
-# Singular values below this share of the largest are 0 but for rounding.
+# Singular values below this share of the largest one are rounding errors of 0.
 _ROUNDING = 1e-5
 
 
 def most_considered(config: ModelConfig, num_nodes: int) -> int:
-    """The largest number of clusters that is thought of where features have columns enough."""
-    # The spectrum of few points ends steeply, whatever they are: with more clusters than they have
-    # points on average, that would be the answer.
+    r"""Upper bound of the search, before the number of columns of the features limits it.
+
+    The bound is ``config.auto_clusters.high``, but at most :math:`\sqrt N` and at least
+    ``config.auto_clusters.low``.
+    """
+    # The singular values of few points always decrease steeply at the end. Without this bound that
+    # end would be chosen. At the bound, the number of clusters is the mean size of a cluster.
     auto = config.auto_clusters
     return max(auto.low, min(auto.high, math.isqrt(num_nodes)))
 
@@ -47,9 +53,10 @@ def num_clusters_curve(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> dict[int, float]:
-    r"""Slope of the spectrum at each number of clusters; the highest is where to cut.
+    r"""Compute the slope of the singular values at each number of clusters.
 
-    At most :math:`\sqrt N` clusters are thought of.
+    The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
+    (see `most_considered`).
 
     Parameters
     ----------
@@ -59,16 +66,21 @@ def num_clusters_curve(
         First weights of A'.
     feat : scipy CSR (N, F)
     config : ModelConfig
-        With the range in ``auto_clusters`` and the smoothing in ``smooth``.
+        ``auto_clusters`` is the range and ``smooth`` has the settings of the smoothing.
     seed : int
     engine : str
     held_out : int64 (H,), optional
         As in `user_dgl.clustering.smoothed_view.smoothed_view`.
 
+    Returns
+    -------
+    dict of int to float
+        Slope for each number of clusters, as in `spectral_slopes`.
+
     Raises
     ------
     InputError
-        Fewer columns of features than it takes to tell ``low`` clusters from more.
+        The features have too few columns to distinguish ``low`` clusters from more clusters.
     """
     low = config.auto_clusters.low
     high = most_considered(config, graph.num_nodes)
@@ -76,8 +88,9 @@ def num_clusters_curve(
     curve = spectral_slopes(smoothed.embedding, low, high)
     if not curve:
         raise InputError(
-            f"model.num_clusters=auto: features of {smoothed.embedding.shape[1]} columns tell fewer"
-            f" than model.auto_clusters.low={low} clusters from more: give the number"
+            f"model.num_clusters=auto: features with {smoothed.embedding.shape[1]} columns are too "
+            f"few to distinguish model.auto_clusters.low={low} clusters from more: set "
+            "model.num_clusters to a number"
         )
     return curve
 
@@ -89,7 +102,11 @@ def spectral_slopes(points: np.ndarray, low: int, high: int) -> dict[int, float]
     ----------
     points : ndarray (N, d)
     low, high : int
-        Of which only those below N and d are answered.
+        The result contains only those k that are less than N and d.
+
+    Returns
+    -------
+    dict of int to float
 
     >>> corners = np.repeat(np.eye(4, 6), 20, axis=0)
     >>> around = corners + np.random.default_rng(0).normal(0, 0.1, corners.shape)

@@ -1,10 +1,11 @@
-r"""How much to smooth: the view of the features that the encoder ``smooth`` clusters.
+r"""The smoothed view: smoothed features that the encoder ``smooth`` starts from.
 
-Not in the paper. Smoothing over a graph takes noise out of features and puts other clusters'
-features in. Which of the two is more differs from data to data: short texts gain from a mean over
-many neighbours, long ones lose by it. The share ``a`` of a node's own features is therefore chosen
-without labels: the one with which features, smoothed over a graph without some of its edges,
-foretell those edges best.
+Not in the paper. Smoothing over a graph removes noise from the features of a node, but it also adds
+features of nodes in other clusters. Which effect is larger depends on the data: short texts gain
+from a mean over many neighbours, long texts lose. The share ``a`` of a node's own features is
+therefore chosen without labels. Some edges are left out of the graph, the features are smoothed
+over the rest, and the share is chosen with which the smoothed features predict the left-out edges
+best.
 """
 
 from dataclasses import dataclass
@@ -25,29 +26,32 @@ from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
 
 SELF_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
-# Taken where there are too few edges to hold some out.
+# Used if the graph has too few edges to leave some of them out.
 DEFAULT_SELF_SHARE = 0.2
+# Share of the edges that are left out.
 _HELD_OUT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothedView:
-    """What the encoder ``smooth`` is made of.
+    """Data from which the encoder ``smooth`` is built.
 
     Attributes
     ----------
     points : float32 Tensor (N, d)
-        What is smoothed.
+        Projected features that the encoder smooths.
     self_share : float
+        Share a of a node's own features.
     scores : dict of float to float
-        Held-out score of each share that was compared; empty where none was.
+        Score of each share that was compared, see `held_out_scores`; empty if none was compared.
     clusters : int64 (N,)
-        k-means of the embeddings on the first weights of A'.
+        k-means of the points smoothed with the first weights of A'.
     centroids : float32 Tensor (K, d)
-        Their means, scaled to norm 1; 0 for an empty cluster.
+        Mean smoothed point of each cluster, scaled to norm 1; 0 for an empty cluster.
     projection : float32 Tensor (F, d) or None
-        What takes unit rows of features to ``points``, up to the error of a randomised SVD where it
-        has fewer components than the features; None in a part of a view.
+        Matrix that maps features with rows of norm 1 to ``points``. If the randomised SVD has fewer
+        components than the features have columns, the points are approximate. None in a part of a
+        view.
     """
 
     points: torch.Tensor
@@ -68,12 +72,13 @@ def smoothed_view(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> SmoothedView:
-    r"""Project features so that smoothing them needs few columns, and choose the share.
+    r"""Project the features to few columns, choose the share, and cluster the smoothed points.
 
-    Rows of X scaled to norm 1 and reduced to their leading components, Z; smoothed and rows scaled
-    to norm 1, H; P the leading ``min(4 K, 64)`` right singular vectors of H. The encoder smooths
-    Z P: as rows are scaled to norm 1 last, that gives the rows of H P scaled to norm 1 (exactly),
-    at a fraction of the columns.
+    Z is X with rows scaled to norm 1, reduced to its leading components. H is Z, smoothed, with
+    rows scaled to norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The
+    encoder smooths Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
+    The result is exactly H P with rows scaled to norm 1, because scaling a row before the
+    projection does not change its direction.
 
     Parameters
     ----------
@@ -84,10 +89,11 @@ def smoothed_view(
     feat : scipy CSR (N, F)
     config : SmoothConfig
     num_clusters : int
+        K.
     seed : int
     engine : str
     held_out : int64 (H,), optional
-        Keys of pairs that the share is not chosen by.
+        Keys ``src * N + dst`` of pairs that must not be used to choose the share.
     """
     smoothed = smoothed_points(graph, weight, feat, config, num_clusters, seed, engine, held_out)
     clusters = kmeans(smoothed.embedding, num_clusters, seed)
@@ -107,7 +113,15 @@ def smoothed_view(
 
 
 class SmoothedPoints(NamedTuple):
-    """What a view is made of before k-means: see `SmoothedView`, and its embeddings (N, d)."""
+    """Result of `smoothed_points`: the part of a `SmoothedView` that needs no k-means.
+
+    Attributes
+    ----------
+    points, self_share, scores, projection
+        As in `SmoothedView`.
+    embedding : float32 ndarray (N, d)
+        Points smoothed with the first weights of A', with rows scaled to norm 1.
+    """
 
     points: torch.Tensor
     self_share: float
@@ -126,7 +140,7 @@ def smoothed_points(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> SmoothedPoints:
-    """All of `smoothed_view` but the clusters; arguments as there."""
+    """Do all steps of `smoothed_view` except k-means; same parameters."""
     rows, width = normalize(feat), min(4 * num_clusters, 64)
     propagation = Propagation.of(graph, weight, engine)
     reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
@@ -134,7 +148,7 @@ def smoothed_points(
     share = config.self_share
     if share is None:
         scores = held_out_scores(graph, weight, reduced, config.hops, width, seed, engine, held_out)
-        share = max(scores, key=scores.get, default=DEFAULT_SELF_SHARE)
+        share = max(scores, key=scores.__getitem__, default=DEFAULT_SELF_SHARE)
     smoothed = smooth(propagation, reduced, config.hops, share).numpy()
     axes = torch.from_numpy(right_singular_vectors(normalize(smoothed, copy=False), width, seed))
     points = reduced @ axes
@@ -152,12 +166,12 @@ def held_out_scores(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> dict[float, float]:
-    r"""How well features smoothed without some edges tell those edges from random pairs.
+    r"""Score each share by how well the smoothed features predict edges that were left out.
 
-    A tenth of the edges is left out of the graph. For each share the features are smoothed over
-    the rest and reduced as in `smoothed_view`; the score is the area under the ROC curve of the
-    cosines of the ends, edges left out against random pairs. An edge counts by its weight, so that
-    noise is not what has to be foretold.
+    A tenth of the edges is left out of the graph. For each share, the features are smoothed over
+    the remaining edges and reduced as in `smoothed_view`. The score is the area under the ROC curve
+    of the cosines between the ends of a pair, for the left-out edges against random pairs. Each
+    edge counts with its weight, so that edges that are probably noise count less.
 
     Parameters
     ----------
@@ -167,16 +181,17 @@ def held_out_scores(
         Leading components of the features.
     hops : int
     width : int
-        Components kept after smoothing.
+        Number of components that are kept after smoothing.
     seed : int
+        Seed of the left-out edges and of the random pairs.
     engine : str
     held_out : int64 (H,), optional
-        Keys of pairs that are not among the random ones.
+        Keys ``src * N + dst`` of pairs that are removed from the random pairs.
 
     Returns
     -------
     dict of float to float
-        In percent, for each of `SELF_SHARES`; empty with fewer than 10 edges.
+        Score in percent of each share in `SELF_SHARES`. Empty if the graph has fewer than 10 edges.
     """
     if graph.num_edges < 1 / _HELD_OUT:
         return {}
