@@ -1,1 +1,1 @@
-"""Scores of a finished run, against labels and without, and the floors that it is held against."""
+"""Metrics of a finished run, with and without labels, and floors that results are compared with."""

@@ -1,7 +1,8 @@
-"""Two methods without training for each task. A trained result below one of them is no result.
+"""Floors: two methods without training for each task.
 
-`features_kmeans` sees no edge, `smooth_kmeans` averages features over neighbourhoods first; so do
-the cosines that score pairs in `link_floors`.
+A trained model is not useful if its scores are lower than those of a floor. `features_kmeans` uses
+the features only. `smooth_kmeans` first averages the features over neighbourhoods. The two cosines
+of `link_floors` that score pairs differ in the same way. The floors are not in the paper.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.kmeans import kmeans
+from user_dgl.evaluation.arrays import Values
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.evaluation.ranking_metrics import link_metrics
 from user_dgl.features.cosine import row_dots
@@ -19,30 +21,42 @@ from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
 
 NUM_STEPS = 8
-# Share of a node's own features in the smoothed ones.
+# Share of a node's own features in its smoothed features.
 SELF_SHARE = 0.05
-# For cosines of pairs: the mean of X, S X and S^2 X.
+# The cosines of pairs use the mean of X, S X and S^2 X.
 LINK_STEPS, LINK_SELF_SHARE = 2, 1 / 3
+# Bytes of the dense features that `smooth_kmeans` may hold.
 DENSE_BYTES_LIMIT = 10**9
 _BLOCK_COLUMNS = 64
 
 
 def features_kmeans(feat: sp.csr_matrix, num_clusters: int, seed: int) -> np.ndarray:
-    """Clusters (N,) of the features alone.
+    """Cluster the nodes by their features alone.
 
-    Rows scaled to l2 norm 1; SVD to ``min(4 num_clusters, 64)`` dimensions; rows scaled to norm 1;
-    `kmeans`.
+    The steps: rows of X are scaled to l2 norm 1, reduced by SVD to ``min(4 num_clusters, 64)``
+    dimensions, scaled to norm 1 again, and clustered by `kmeans`.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    num_clusters : int
+    seed : int
+
+    Returns
+    -------
+    int64 ndarray (N,)
     """
     reduced = truncated_svd(normalize(feat), _svd_dimensions(num_clusters), seed)
     return kmeans(normalize(reduced), num_clusters, seed)
 
 
 def smooth_kmeans(feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: int) -> np.ndarray:
-    """Clusters (N,) of features smoothed over the graph.
+    """Cluster the nodes by their features, smoothed over the graph.
 
-    Rows of X scaled to l2 norm 1; ``Z = a X + (1 - a)/8 sum_{k=1..8} S^k X`` with a = 0.05 and
-    ``S = D^-1/2 (A + I) D^-1/2``; rows of Z scaled to norm 1; SVD to ``min(4 num_clusters, 64)``
-    dimensions; rows scaled to norm 1; `kmeans`.
+    The steps: rows of X are scaled to l2 norm 1 and smoothed,
+    ``Z = a X + (1 - a)/8 sum_{k=1..8} S^k X`` with a = 0.05 and ``S = D^-1/2 (A + I) D^-1/2``. Rows
+    of Z are scaled to norm 1, reduced by SVD to ``min(4 num_clusters, 64)`` dimensions, scaled to
+    norm 1 again, and clustered by `kmeans`.
 
     Parameters
     ----------
@@ -57,14 +71,16 @@ def smooth_kmeans(feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: in
 
     Notes
     -----
-    Smoothing fills sparse features in. Where a dense X of ``4 N F`` bytes would exceed 1 GB, X is
-    first projected on its top 512 right singular vectors, or on as many as 1 GB holds if N exceeds
-    488,281, and the result is that of the projected features.
+    Smoothing makes sparse features dense. If a dense X would need more than 1 GB (``4 N F`` bytes),
+    X is first projected onto its leading 512 right singular vectors, and the steps are done with
+    the projected features. If N exceeds 488,281, it is projected onto as many vectors as 1 GB can
+    hold, but at least ``min(4 num_clusters, 64)``.
     """
     num_components = _svd_dimensions(num_clusters)
     feat = normalize(sp.csr_matrix(feat, dtype=np.float32))
-    columns = smoothed_columns(*feat.shape, num_clusters)
-    if columns < feat.shape[1]:
+    num_nodes, num_features = feat.shape
+    columns = smoothed_columns(num_nodes, num_features, num_clusters)
+    if columns < num_features:
         feat = truncated_svd(feat, columns, seed)
     smoothed = _smooth(feat, graph)
     reduced = truncated_svd(normalize(smoothed, copy=False), num_components, seed)
@@ -72,7 +88,7 @@ def smooth_kmeans(feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: in
 
 
 def smoothed_columns(num_nodes: int, num_features: int, num_clusters: int) -> int:
-    """Columns of the features that `smooth_kmeans` holds densely."""
+    """Number of columns of the dense features in `smooth_kmeans`."""
     affordable = DENSE_BYTES_LIMIT // (4 * max(num_nodes, 1))
     if num_features <= affordable:
         return num_features
@@ -80,11 +96,26 @@ def smoothed_columns(num_nodes: int, num_features: int, num_clusters: int) -> in
 
 
 def floors(
-    feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: int, labels
+    feat: sp.csr_matrix, graph: Graph, num_clusters: int, seed: int, labels: Values | None
 ) -> dict[str, dict[str, float | None]]:
-    """Scores of both floors: ``{"features_kmeans": metrics, "smooth_kmeans": metrics}``.
+    """Compute the scores of both floors of clustering.
 
-    The metrics are those of `clustering_metrics`; the clusters themselves do not depend on labels.
+    The clusters do not depend on the labels.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    graph : Graph
+    num_clusters : int
+    seed : int
+    labels : int array or tensor (N,), or None
+        As in `clustering_metrics`.
+
+    Returns
+    -------
+    dict
+        ``{"features_kmeans": metrics, "smooth_kmeans": metrics}`` with the metrics of
+        `clustering_metrics`.
     """
     return {
         "features_kmeans": clustering_metrics(labels, features_kmeans(feat, num_clusters, seed)),
@@ -95,10 +126,11 @@ def floors(
 def link_floors(
     feat: sp.csr_matrix, graph: Graph, held_out: LabelledPairs
 ) -> dict[str, dict[str, float | None]]:
-    """Scores of two cosines: ``{"features_cosine": metrics, "smoothed_cosine": metrics}``.
+    """Compute the scores of both floors of link prediction.
 
-    The first is that of the features, the second that of their mean over two steps on the graph,
-    ``(X + S X + S^2 X) / 3`` for X with unit rows, in all columns.
+    The link score of a pair is the cosine of the features of its ends. The first floor uses the
+    features X with rows of norm 1. The second floor uses the smoothed features
+    ``(X + S X + S^2 X) / 3`` with ``S = D^-1/2 (A + I) D^-1/2``, without a reduction of columns.
 
     Parameters
     ----------
@@ -106,6 +138,12 @@ def link_floors(
     graph : Graph
         Training graph.
     held_out : LabelledPairs
+
+    Returns
+    -------
+    dict
+        ``{"features_cosine": metrics, "smoothed_cosine": metrics}`` with the metrics of
+        `link_metrics`.
     """
     feat = normalize(sp.csr_matrix(feat, dtype=np.float32))
     pairs, is_edge = held_out.pairs, held_out.is_edge
@@ -116,6 +154,7 @@ def link_floors(
 
 
 def _smoothed_cosine(feat: sp.csr_matrix, graph: Graph, pairs: np.ndarray) -> np.ndarray:
+    """Cosine (P,) of the smoothed features of each pair (2, P); 0 if a row is 0."""
     square, dot = np.zeros(graph.num_nodes), np.zeros(pairs.shape[1])
     for _, block in _smoothed_blocks(feat, graph, LINK_STEPS, LINK_SELF_SHARE):
         square += np.einsum("ij,ij->i", block, block)
@@ -125,10 +164,11 @@ def _smoothed_cosine(feat: sp.csr_matrix, graph: Graph, pairs: np.ndarray) -> np
 
 
 def _svd_dimensions(num_clusters: int) -> int:
+    """Number of SVD components of both floors of clustering."""
     return min(4 * num_clusters, 64)
 
 
-def _smooth(feat, graph: Graph) -> np.ndarray:
+def _smooth(feat: sp.csr_matrix | np.ndarray, graph: Graph) -> np.ndarray:
     """``Z`` of `smooth_kmeans`, dense (N, F) float32, from sparse or dense X."""
     smoothed = np.empty(feat.shape, dtype=np.float32)
     for columns, block in _smoothed_blocks(feat, graph, NUM_STEPS, SELF_SHARE):
@@ -137,16 +177,25 @@ def _smooth(feat, graph: Graph) -> np.ndarray:
 
 
 def _smoothed_blocks(
-    feat, graph: Graph, num_steps: int, self_share: float
+    feat: sp.csr_matrix | np.ndarray, graph: Graph, num_steps: int, self_share: float
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """``a X + (1 - a)/K sum_{k=1..K} S^k X``, some columns at a time, float32."""
+    """Compute ``a X + (1 - a)/K sum_{k=1..K} S^k X``, float32, in blocks of columns.
+
+    Yields
+    ------
+    slice, ndarray (N, c)
+        The columns and their smoothed values.
+    """
     operator = _normalised_adjacency(graph)
-    if sp.issparse(feat):
+    if not isinstance(feat, np.ndarray):
         feat = feat.tocsc()
-    # Columns are independent; a block of them keeps the memory beside Z small.
+    # The columns are independent. Blocks of them keep the memory of the temporary arrays small.
     for start in range(0, feat.shape[1], _BLOCK_COLUMNS):
         block = feat[:, start : start + _BLOCK_COLUMNS]
-        block = block.toarray(order="C") if sp.issparse(block) else np.ascontiguousarray(block)
+        if isinstance(block, np.ndarray):
+            block = np.ascontiguousarray(block)
+        else:
+            block = block.toarray(order="C")
         step, total = block, np.zeros_like(block)
         for _ in range(num_steps):
             step = operator @ step
@@ -156,7 +205,7 @@ def _smoothed_blocks(
 
 
 def _normalised_adjacency(graph: Graph) -> sp.csr_matrix:
-    """S = D^-1/2 (A + I) D^-1/2, float32."""
+    """S = D^-1/2 (A + I) D^-1/2 (N, N), float32."""
     adjacency = graph.to_scipy() + sp.eye(graph.num_nodes, dtype=np.float32, format="csr")
     scale = sp.diags(1 / np.sqrt(adjacency.sum(axis=1).A1), dtype=np.float32)
     return (scale @ adjacency @ scale).tocsr()

@@ -1,7 +1,7 @@
-"""Scores of a finished run. Labels are read here, after training, and nowhere before.
+"""Metrics that compare clusters with labels, after training.
 
-All scores against labels are in percent (0 to 100) and plain Python floats; a score that is
-undefined for its input is None, never NaN.
+All scores are plain Python floats in percent. They are in 0 to 100, except the adjusted Rand index,
+which can be negative. A score that is undefined for its input is None, never NaN.
 """
 
 import numpy as np
@@ -12,28 +12,28 @@ from sklearn.metrics import f1_score, normalized_mutual_info_score
 from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
 
 from user_dgl.data import UNLABELLED
-from user_dgl.evaluation.arrays import as_array, check_equal_length
+from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
 
 
-def clustering_metrics(labels, clusters) -> dict[str, float | None]:
+def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, float | None]:
     """NMI, accuracy, adjusted Rand index and macro-F1 of clusters against classes, in percent.
 
-    * ``nmi``: ``2 I(L; C) / (H(L) + H(C))``, the arithmetic mean as normaliser.
-    * ``acc``: share of nodes in the cluster that their class is matched with, under the one-to-one
-      matching of clusters and classes that makes it largest.
-    * ``ari``: Rand index corrected for chance; 0 is expected of random clusters, so it can be
-      negative.
-    * ``f1``: F1 averaged over the classes after that matching. Nodes of a cluster that no class is
-      matched with count as wrong, and a class without a cluster has F1 0.
+    * ``nmi``: ``2 I(L; C) / (H(L) + H(C))``, normalised by the arithmetic mean of the entropies.
+    * ``acc``: share of the nodes whose cluster is matched to their class. The matching of clusters
+      to classes is one to one and maximises this share.
+    * ``ari``: Rand index corrected for chance. Its expected value for random clusters is 0, so it
+      can be negative.
+    * ``f1``: mean F1 of the classes under the same matching. Nodes in a cluster without a class
+      count as wrong. A class without a cluster has F1 0.
 
-    Only nodes with a label count. None of the scores depends on how clusters are numbered.
+    Only nodes with a label count. The scores do not depend on the numbering of the clusters.
 
     Parameters
     ----------
     labels : int array or tensor (N,), or None
-        `UNLABELLED` where unknown; None: unknown everywhere.
+        `UNLABELLED` for a node without a label. None: no node has a label.
     clusters : int array or tensor (N,)
-        Any numbers; gaps and empty clusters do no harm.
+        Any numbers. They may have gaps.
 
     Returns
     -------
@@ -47,9 +47,10 @@ def clustering_metrics(labels, clusters) -> dict[str, float | None]:
 
     Notes
     -----
-    With a single class or a single cluster, nothing can be learned from one about the other: NMI
-    is 0, also where both are single (scikit-learn says 1 there). ARI is 100 when the two groupings
-    are equal, which covers the latter case, else 0.
+    If there is a single class or a single cluster, one carries no information about the other, and
+    NMI is 0. This includes the case of a single class and a single cluster, for which scikit-learn
+    gives 1. In that case ARI is 100, as always if the two groupings are equal. If only one of the
+    two is single, ARI is 0.
 
     >>> clustering_metrics([0, 0, 1, 1, -1], [7, 7, 3, 3, 3])
     {'nmi': 100.0, 'acc': 100.0, 'ari': 100.0, 'f1': 100.0}
@@ -74,12 +75,14 @@ def clustering_metrics(labels, clusters) -> dict[str, float | None]:
     }
 
 
-def _contingency(labels, clusters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels as 0..C-1, clusters as 0..K-1, and how many nodes each pair of them has (C, K).
+def _contingency(
+    labels: np.ndarray, clusters: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels as 0..C-1 (N,), clusters as 0..K-1 (N,), and the number of nodes in each pair (C, K).
 
-    Clusters are numbered by their column of counts, not by the caller's numbers: where several
-    matchings have the same accuracy, their F1 can differ, and the one that is taken must not
-    depend on the numbering. (Clusters with equal columns are interchangeable.)
+    Clusters are numbered in the order of their columns of counts, independent of the given numbers.
+    Several matchings may have the same accuracy and different F1, and the choice among them must
+    not depend on the given numbers. (Clusters with equal columns are interchangeable.)
     """
     _, labels = np.unique(labels, return_inverse=True)
     _, clusters = np.unique(clusters, return_inverse=True)
@@ -90,23 +93,24 @@ def _contingency(labels, clusters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _matched_class(table: np.ndarray) -> np.ndarray:
-    """Class of each cluster (K,) in the matching with the most hits, -1 for a cluster left over."""
+    """Class of each cluster (K,) in the matching with the most hits; -1: not matched to a class."""
     matched = np.full(table.shape[1], -1, dtype=np.int64)
     rows, columns = linear_sum_assignment(table, maximize=True)
     matched[columns] = rows
     return matched
 
 
-def _nmi(labels, clusters, table) -> float:
+def _nmi(labels: np.ndarray, clusters: np.ndarray, table: np.ndarray) -> float:
     if min(table.shape) == 1:
         return 0.0
-    # scikit-learn's, in float64: torchmetrics' float32 leaves a perfect clustering below 100.
+    # scikit-learn computes in float64. torchmetrics computes in float32 and gives a perfect
+    # clustering less than 100.
     return 100.0 * float(normalized_mutual_info_score(labels, clusters))
 
 
-def _ari(table) -> float:
-    # torchmetrics counts the pairs. The products of two counts are left to Python's integers: of
-    # order N^4, they overflow int64 near N = 50,000, and its adjusted_rand_score with them.
+def _ari(table: np.ndarray) -> float:
+    # torchmetrics counts the pairs, but its adjusted_rand_score is not used: the products of two
+    # counts are of order N^4 and overflow int64 near N = 50,000. Python's integers do not overflow.
     pairs = calculate_pair_cluster_confusion_matrix(contingency=torch.from_numpy(table))
     (apart, only_cluster), (only_class, together) = pairs.tolist()
     if only_cluster == only_class == 0:

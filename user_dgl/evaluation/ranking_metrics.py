@@ -1,26 +1,27 @@
-"""How well link scores rank edges, and how well A' ranks the edges that noise added."""
+"""Ranking metrics: AUC and average precision of link scores and of the learned weights A'."""
 
 import numpy as np
 import torch
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
 from user_dgl.errors import InputError
-from user_dgl.evaluation.arrays import as_array, check_equal_length
+from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
 
 
-def link_metrics(scores, is_edge) -> dict[str, float | None]:
+def link_metrics(scores: Values, is_edge: Values) -> dict[str, float | None]:
     """AUC and average precision of link scores, in percent.
 
     Parameters
     ----------
     scores : array or tensor (P,)
-        One a pair, of any range, higher for a more likely edge. Equal scores count one half in AUC.
+        Score of each pair, of any range. A higher score means a more likely edge. An edge and a
+        non-edge with equal scores count one half in AUC.
     is_edge : bool array or tensor (P,)
 
     Returns
     -------
     dict of auc, ap
-        Both None unless there are edges and non-edges.
+        Both are None if there are no edges or no non-edges.
 
     Raises
     ------
@@ -36,9 +37,9 @@ def link_metrics(scores, is_edge) -> dict[str, float | None]:
         raise InputError(f"link scores: {int(np.isnan(scores).sum())} of {len(scores)} are NaN")
     if is_edge.all() or not is_edge.any():
         return {"auc": None, "ap": None}
-    # torchmetrics takes scores outside [0, 1] for logits, and its sigmoid makes large ones equal.
-    # Both metrics depend on the order only, so ranks, with equal ones for equal scores, replace
-    # the scores.
+    # torchmetrics treats scores outside [0, 1] as logits, and its sigmoid makes large scores equal.
+    # Both metrics depend only on the order of the scores, so ranks replace the scores. Equal scores
+    # have equal ranks.
     distinct, rank = np.unique(scores, return_inverse=True)
     ranks, target = torch.from_numpy(rank / len(distinct)), torch.from_numpy(is_edge).long()
     return {
@@ -47,11 +48,11 @@ def link_metrics(scores, is_edge) -> dict[str, float | None]:
     }
 
 
-def weight_auc(weight, added) -> float | None:
-    """How well ``1/A'`` ranks the added edges among the observed ones: AUC in percent.
+def weight_auc(weight: Values, added: Values) -> float | None:
+    """AUC, in percent, of ``1/A'`` as a score for the edges that noise added.
 
-    100: every added edge has a lower weight than every original one; 50: no better than chance.
-    Equal weights count one half.
+    100: every added edge has a lower weight than every original edge. 50: no better than chance. An
+    added and an original edge with equal weights count one half.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def weight_auc(weight, added) -> float | None:
     Returns
     -------
     float, or None
-        None if no observed pair was added, or none is original.
+        None if no observed pair was added, or if all of them were.
 
     Raises
     ------
@@ -73,13 +74,14 @@ def weight_auc(weight, added) -> float | None:
     return _noise_ranking(weight, added)["auc"]
 
 
-def weight_ap(weight, added) -> float | None:
-    """How well ``1/A'`` finds the added edges among the observed ones: AP in percent.
+def weight_ap(weight: Values, added: Values) -> float | None:
+    """Average precision, in percent, of ``1/A'`` as a score for the edges that noise added.
 
-    AP is the average precision: precision averaged over the added edges, from the lightest on.
+    The observed edges are sorted from the lowest weight. The average precision is the mean, over
+    the added edges, of the share of added edges among all edges up to this one.
 
-    100: every added edge has a lower weight than every original one. Chance is no fixed number
-    here but the share of added edges among the observed ones.
+    100: every added edge has a lower weight than every original edge. The value for random weights
+    is the share of added edges among the observed edges.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def weight_ap(weight, added) -> float | None:
     Returns
     -------
     float, or None
-        None if no observed pair was added, or none is original.
+        None if no observed pair was added, or if all of them were.
 
     Raises
     ------
@@ -101,7 +103,8 @@ def weight_ap(weight, added) -> float | None:
     return _noise_ranking(weight, added)["ap"]
 
 
-def _noise_ranking(weight, added) -> dict[str, float | None]:
+def _noise_ranking(weight: Values, added: Values) -> dict[str, float | None]:
     """AUC and average precision of ``1/A'`` as a score for added edges."""
-    # 1/w and -w rank alike, and -w allows for weight 0 (and, as floats, for unsigned integers).
+    # 1/w and -w give the same order, and -w is defined for weight 0. The conversion to float makes
+    # it correct for unsigned integers too.
     return link_metrics(-as_array(weight).astype(np.float64), added)

@@ -1,25 +1,27 @@
-"""Scores of clusters on the graph and on the embedding, without labels."""
+"""Metrics of clusters on the graph and on the embedding, without labels."""
 
 import numpy as np
 import torch
 from sklearn.metrics import davies_bouldin_score
 
 from user_dgl.errors import InputError
-from user_dgl.evaluation.arrays import as_array, check_equal_length
+from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
 from user_dgl.graph import Graph
 from user_dgl.losses.entropy import PartitionSums, npsi
 
 
-def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
-    """Scores of hard clusters on the observed graph, without labels and linear in its edges.
+def partition_scores(graph: Graph, clusters: Values) -> dict[str, float | None]:
+    """Scores of hard clusters on the observed graph, without labels. Time is linear in the edges.
 
-    With ``2m`` = both directions of all edges, ``v_k`` = sum of the degrees in cluster k (its
-    volume) and ``e_k`` = edges inside it, both directions counted:
+    ``2m`` is the number of edges, ``v_k`` is the sum of the degrees in cluster k (its volume), and
+    ``e_k`` is the number of edges inside it. In all of them both directions of an edge count.
 
-    * ``npsi``: ``sum_k e_k/2m log2(v_k/2m)``, bits, in ``[-log2 K, 0]``, lower is better;
-    * ``modularity``: Newman's ``sum_k e_k/2m - (v_k/2m)^2``, higher is better;
-    * ``conductance``: mean over clusters of ``(v_k - e_k) / min(v_k, 2m - v_k)``, in [0, 1], lower
-      is better; clusters where that minimum is 0 (only isolated nodes, or all edges) are left out.
+    * ``npsi``: ``sum_k e_k/2m log2(v_k/2m)`` (Eq. 2 of the paper), in bits, in ``[-log2 K, 0]``;
+      lower is better.
+    * ``modularity``: ``sum_k e_k/2m - (v_k/2m)^2`` (Newman); higher is better.
+    * ``conductance``: mean over clusters of ``(v_k - e_k) / min(v_k, 2m - v_k)``, in [0, 1]; lower
+      is better. Clusters whose minimum is 0 (clusters of isolated nodes, or with all edges) are
+      left out.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
     Returns
     -------
     dict of npsi, modularity, conductance
-        All None for a graph without edges; conductance None if every cluster is left out.
+        All are None if the graph has no edges. Conductance is None if every cluster is left out.
 
     Raises
     ------
@@ -43,7 +45,8 @@ def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
     clusters = as_array(clusters)
     if len(clusters) != graph.num_nodes:
         raise InputError(
-            f"clusters: expected one for each of {graph.num_nodes} nodes, got {len(clusters)}"
+            f"clusters: expected one number for each of {graph.num_nodes} nodes, got "
+            f"{len(clusters)}"
         )
     if graph.num_edges == 0:
         return {"npsi": None, "modularity": None, "conductance": None}
@@ -72,16 +75,22 @@ def partition_scores(graph: Graph, clusters) -> dict[str, float | None]:
     }
 
 
-def davies_bouldin(embedding, clusters) -> float | None:
-    """Davies-Bouldin score of an embedding (N, d): 0 or more, lower is better.
+def davies_bouldin(embedding: Values, clusters: Values) -> float | None:
+    """Davies-Bouldin score of an embedding: 0 or more, lower is better.
 
-    ``1/K sum_i max_{j != i} (s_i + s_j) / ||c_i - c_j||``, s_i the mean distance to the centroid
-    c_i (scikit-learn's). The loss terms of that name use other spreads and are not this number.
+    ``1/K sum_i max_{j != i} (s_i + s_j) / ||c_i - c_j||``, where s_i is the mean distance to the
+    centroid c_i, as in scikit-learn. The loss terms with this name use other spreads and give other
+    values.
+
+    Parameters
+    ----------
+    embedding : array or tensor (N, d)
+    clusters : int array or tensor (N,)
 
     Returns
     -------
-    float, or None where it is undefined
-        Fewer than two clusters have a node, or every node has its own.
+    float or None
+        None if fewer than two clusters have a node, or if each node has its own cluster.
 
     Raises
     ------
