@@ -1,4 +1,4 @@
-"""What every kind of noise returns."""
+"""Result of every kind of noise: the noisy graph and its difference from the clean graph."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ from user_dgl.graph import Graph
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """A noisy graph beside what it was.
+    """A noisy graph and its difference from the clean graph.
 
     Attributes
     ----------
     graph : Graph
-        E pairs, noise included.
+        The noisy graph, with E pairs.
     added : bool Tensor (E,)
-        Whether the clean graph lacks the pair. For scores, never for training.
+        Whether the pair is missing in the clean graph. Metrics read it; training never does.
     num_added, num_removed : int
-        Pairs that only the noisy, or only the clean graph has.
+        Number of pairs that only the noisy graph has, and that only the clean graph has.
     notes : tuple of str
-        What was cleaned while reading a stored graph, one line each.
+        One line each about the noise, for example what was cleaned while a stored graph was read.
     """
 
     graph: Graph
@@ -33,34 +33,39 @@ class Perturbed:
 
 
 def compare(clean: Graph, noisy: Graph) -> Perturbed:
-    """The noisy graph with its difference to the clean one.
+    """Compare a noisy graph with the clean graph.
 
     Raises
     ------
     InputError
-        Graphs of different numbers of nodes.
+        The graphs have different numbers of nodes.
     """
     if clean.num_nodes != noisy.num_nodes:
-        raise InputError(f"graphs of {clean.num_nodes} and {noisy.num_nodes} nodes: must agree")
+        raise InputError(
+            f"the clean graph has {clean.num_nodes} nodes and the noisy graph has "
+            f"{noisy.num_nodes}: they must agree"
+        )
     added = torch.from_numpy(clean.positions(noisy.keys) < 0)
     num_added = int(added.sum())
     return Perturbed(noisy, added, num_added, clean.num_edges - (noisy.num_edges - num_added))
 
 
 def count_flips(graph: Graph, rate: float, excluded: np.ndarray) -> int:
-    """``round(rate * E)``, the pairs that a rate flips.
+    """Number of pairs to flip, ``round(rate * E)``.
 
     Parameters
     ----------
     graph : Graph
+        N nodes, E edges.
     rate : float
+        Number of flips as a share of the edges.
     excluded : int64 (M,)
         Keys ``src * N + dst`` of distinct pairs that are not flipped.
 
     Raises
     ------
     InputError
-        More flips than the N (N - 1) / 2 pairs less those excluded.
+        There are more flips than pairs that may be flipped, N (N - 1) / 2 - M.
     """
     num_nodes, num_flips = graph.num_nodes, round(rate * graph.num_edges)
     num_pairs = num_nodes * (num_nodes - 1) // 2 - len(excluded)

@@ -1,12 +1,12 @@
-"""Meta-attack: node pairs flip whose change harms a classifier trained on the graph the most.
+"""Meta-attack: flips the pairs whose change harms a classifier trained on the graph most.
 
-Zuegner and Guennemann (2019), Meta-Self, by the protocol of the USER paper's authors: every node is
-attacked, the surrogate is trained on all labels there are, and nothing is asked of the degrees that
-come out, but that no node loses its last edge. A node without a label is taken to have the class
-that a surrogate trained on the clean graph gives it.
+The attack is Meta-Self of Zuegner and Guennemann (2019), with the protocol of the authors of the
+paper: every node is attacked, the surrogate is trained on all labels, and the degrees of the
+attacked graph are not restricted, except that no node loses its last edge. A node without a label
+gets the class that a surrogate trained on the clean graph predicts.
 
-This is the one kind of noise that reads labels. They choose which pairs flip, and nothing else:
-whatever learns from the attacked graph sees that graph alone.
+No other kind of noise reads labels. The labels decide only which pairs are flipped. Models that are
+trained on the attacked graph do not see them.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,23 +26,23 @@ from user_dgl.perturb.base import Perturbed, compare, count_flips
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes
 from user_dgl.runtime.machine import machine_memory_mb, resident_mb
 
-# Above so many nodes, form auto is large.
+# With more nodes than this, the form auto is large.
 MAX_EXACT = 5000
-# For each flip wanted: how many of the best pairs are kept, and nodes drawn at least.
+# For each flip of a step: number of the best pairs that are kept, and minimum of nodes drawn.
 _KEPT, _DRAWN = 64, 16
 _NONE, _LOWEST = np.empty(0, dtype=np.int64), float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True, eq=False)
 class Victim:
-    """What an attack sees beside the graph.
+    """Features and labels that an attack uses besides the graph.
 
     Attributes
     ----------
     feat : scipy CSR (N, F) or None
-        Without features, each node is a feature of its own.
+        None: the identity matrix, so that each node has its own feature.
     labels : int64 (N,) or None
-        0..C-1, or `UNLABELLED`.
+        Classes in 0..C-1, or `UNLABELLED`. None: no node has a label.
     """
 
     feat: sp.csr_matrix | None = None
@@ -50,7 +50,7 @@ class Victim:
 
 
 def form_of(settings: AttackConfig, num_nodes: int) -> str:
-    """``exact`` or ``large``."""
+    """Return the form of the attack, ``exact`` or ``large``; ``auto`` depends on the nodes."""
     if settings.form != "auto":
         return settings.form
     return "exact" if num_nodes <= MAX_EXACT else "large"
@@ -65,37 +65,41 @@ def metattack(
     excluded: np.ndarray | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> Perturbed:
-    """Flip ``round(rate * E)`` distinct pairs, greedily, by the meta-gradient.
+    """Flip ``round(rate * E)`` distinct pairs, chosen greedily by the meta-gradient.
 
-    Form ``exact`` takes the gradient anew before each flip and compares all pairs: time grows with
-    N^2, memory does not. Form ``large`` takes it ``settings.steps`` times, and each time flips its
-    share of the best among all pairs of ``settings.block_nodes`` nodes drawn anew (16 for each flip
-    if that is more), and those that earlier draws have left; of each node one pair.
+    * Form ``exact`` computes the gradient before each flip and compares all pairs. Its time grows
+      with N^2, its memory does not.
+    * Form ``large`` (not in the paper) has ``settings.steps`` steps. Each step computes the
+      gradient once and flips several pairs. The candidates are all pairs among
+      ``settings.block_nodes`` randomly drawn nodes (or 16 nodes for each flip, if that is more) and
+      the best pairs that are left from earlier steps. A step flips at most one pair of each node.
 
     Parameters
     ----------
     graph : Graph
-        Clean, N nodes, E edges.
+        The clean graph, N nodes, E edges.
     rate : float
-        Flips as a share of the edges.
+        Number of flips as a share of the edges.
     seed : int
-        Of the surrogates' first weights and of the nodes drawn.
+        Seed of the surrogates' first weights and of the drawn nodes.
     settings : AttackConfig
     victim : Victim
     excluded : int64 (M,), optional
         Keys ``src * N + dst`` of pairs that are not flipped.
     log : callable
-        Gets each line for people.
+        Called with each line of the log.
 
     Returns
     -------
     Perturbed
+        The notes say how many flips and steps were done and how the surrogate's loss changed.
 
     Raises
     ------
     InputError
-        No labels, or of one class only; more flips than pairs, or than leave each node an edge; a
-        surrogate that diverges; more memory than the machine has.
+        There are labels of fewer than two classes; there are more flips than pairs, or than pairs
+        whose flip leaves each node an edge; the training of the surrogate diverges; or the attack
+        needs more memory than the machine has.
     """
     budget = count_flips(graph, rate, _NONE if excluded is None else excluded)
     if not budget:
@@ -110,11 +114,11 @@ def metattack(
             log(f"Meta-attack: {flips} of {budget} flips, loss {loss:.4f}")
     notes = [
         f"meta-attack, form {form}: {budget} flips in {len(losses)} steps; loss of the surrogate "
-        f"before the first {losses[0]:.4f}, before the last {losses[-1]:.4f}"
+        f"{losses[0]:.4f} before the first step and {losses[-1]:.4f} before the last step"
     ]
     if form == "exact" and settings.form == "auto":
         notes += [
-            f"data.noise.attack.{name} has no effect up to {MAX_EXACT:,} nodes"
+            f"data.noise.attack.{name} has no effect for graphs of up to {MAX_EXACT:,} nodes"
             for name in ("steps", "block_nodes")
             if getattr(settings, name) != getattr(AttackConfig, name)
         ]
@@ -129,28 +133,34 @@ def attack_steps(
     victim: Victim,
     excluded: np.ndarray | None = None,
 ) -> Iterator[tuple[Graph, float, int]]:
-    """The steps of `metattack`, whose first n of form ``exact`` are those of a budget of n.
+    """Do the steps of `metattack` one by one.
+
+    In form ``exact`` the first n steps do not depend on the budget.
 
     Parameters
     ----------
+    graph, seed, settings, victim, excluded
+        As in `metattack`.
     budget : int
-        Flips, at least one and no more than there are pairs.
+        Number of flips, at least one and at most the number of pairs.
 
     Yields
     ------
     Graph, float, int
-        The graph after the step, the surrogate's loss before it, the flips so far.
+        The graph after the step, the surrogate's loss before the step, and the number of flips so
+        far.
 
     Raises
     ------
     InputError
-        See `metattack`.
+        As in `metattack`.
     """
     surrogate = _surrogate(graph, settings, victim, seed)
     at_once, most_nodes = 1, graph.num_nodes
     if form_of(settings, graph.num_nodes) == "large":
         at_once = -(-budget // settings.steps)
-        # Of each node one pair: where there are few nodes for the flips, bad ones would follow.
+        # A step flips at most one pair of each node, so with few nodes for each flip it would have
+        # to flip bad pairs.
         most_nodes = min(max(settings.block_nodes, _DRAWN * at_once), graph.num_nodes)
     rng = np.random.default_rng([seed, 13])
     search = _Search(graph, most_nodes, rng, _NONE if excluded is None else excluded)
@@ -162,12 +172,12 @@ def attack_steps(
                 "data.noise.attack.surrogate_lr"
             )
         search.flip(gradient, min(at_once, budget - len(search.flipped)))
-        del gradient  # it is as large as the next one
+        del gradient  # frees its memory before the next one of the same size is computed
         yield search.graph, loss, len(search.flipped)
 
 
 def _surrogate(graph: Graph, settings: AttackConfig, victim: Victim, seed: int) -> Surrogate:
-    """The surrogate, with a class for every node."""
+    """Build the surrogate; nodes without a label get a predicted class."""
     labels = np.full(graph.num_nodes, UNLABELLED) if victim.labels is None else victim.labels
     known = labels != UNLABELLED
     classes = np.zeros(graph.num_nodes, dtype=np.int64)
@@ -176,20 +186,21 @@ def _surrogate(graph: Graph, settings: AttackConfig, victim: Victim, seed: int) 
     if num_classes < 2:
         raise InputError(
             f"data.noise.kind=metattack: the data have labels of {num_classes} classes, and the "
-            "attack needs 2 or more: name a file of them by data.labels, or use random_flip"
+            "attack needs 2 or more: give a file of labels in data.labels, or use "
+            "data.noise.kind=random_flip"
         )
     feat = sp.identity(graph.num_nodes, np.float32, "csr") if victim.feat is None else victim.feat
     expected = resident_mb() + needed_bytes(feat, graph.num_edges, num_classes, settings) / 1e6
     if expected > machine_memory_mb():
         raise InputError(
             f"data.noise.kind=metattack would need about {expected / 1000:.1f} GB of memory and "
-            f"the machine has {machine_memory_mb() / 1000:.1f}: lower "
+            f"the machine has {machine_memory_mb() / 1000:.1f} GB: lower "
             "data.noise.attack.surrogate_epochs"
         )
     labelled, generator = torch.from_numpy(known), torch.Generator().manual_seed(seed)
-    # Rows of length 1, so that a learning rate means the same whatever the features are. How far
-    # the surrogate gets with it decides what the attack is worth against other models: one that
-    # fits every label sees gain in spoiling single nodes only.
+    # The rows are scaled to norm 1, so that the same learning rate suits all features. The learning
+    # rate decides how well the surrogate fits, and with it how well the attack works against other
+    # models: for a surrogate that fits every label, only flips that spoil single nodes have a gain.
     surrogate = Surrogate(
         FeatureMatrix(normalize(feat)), torch.from_numpy(classes), labelled, settings, generator
     )
@@ -200,14 +211,24 @@ def _surrogate(graph: Graph, settings: AttackConfig, victim: Victim, seed: int) 
 
 
 class _Search:
-    """The graph under attack.
+    """State of an attack: the graph, the flips so far and the search for the next flips.
+
+    Parameters
+    ----------
+    graph : Graph
+        The clean graph.
+    most_nodes : int
+        Number of nodes that are drawn in each step; N: all pairs are compared.
+    rng : Generator
+    excluded : int64 (M,)
+        Keys of pairs that are not flipped.
 
     Attributes
     ----------
     graph : Graph
-        With the flips so far.
+        The graph with the flips so far.
     flipped : int64 ndarray
-        Their keys, sorted.
+        Sorted keys of the flipped pairs.
     """
 
     def __init__(
@@ -215,15 +236,15 @@ class _Search:
     ):
         self.graph, self.flipped = graph, _NONE
         self._most_nodes, self._rng, self._excluded = most_nodes, rng, excluded
-        self._left = _NONE  # good pairs of earlier draws
+        self._left = _NONE  # keys of good pairs from earlier steps that were not flipped
 
     def flip(self, gradient: PairGradient, count: int) -> None:
-        """Flip ``count`` pairs, or as many as the candidates allow; at least one.
+        """Flip ``count`` pairs, or fewer (at least one) if the candidates allow only fewer.
 
         Raises
         ------
         InputError
-            No pair is left.
+            No pair is left that may be flipped.
         """
         num_nodes = self.graph.num_nodes
         keys = _NONE
@@ -246,9 +267,12 @@ class _Search:
         self.graph = Graph.from_keys(num_nodes, keys)
 
     def _candidates(self, gradient: PairGradient, nodes: np.ndarray, most: int) -> np.ndarray:
-        """Keys of the best pairs of some nodes and of what was left, best first."""
-        # Edges as any other pair: were all of them candidates, most flips would be removals, of
-        # which the pairs as a whole hold few that are worth it.
+        """Keys of the best pairs among ``nodes`` and of good pairs from earlier steps, best first.
+
+        At most ``most`` pairs are among ``nodes``.
+        """
+        # Edges are candidates only if both ends were drawn, like other pairs. If all edges were
+        # candidates, most flips would remove edges, and few of all possible removals are good.
         fixed = self._fixed()
         keys, gain = best_pairs(gradient, self.graph, nodes, fixed, most)
         others = np.setdiff1d(self._left, np.union1d(fixed, keys))
@@ -259,7 +283,11 @@ class _Search:
         return keys[np.lexsort((keys, -gain))]
 
     def _fixed(self) -> np.ndarray:
-        """Keys of pairs that may not flip (any more), sorted."""
+        """Sorted keys of pairs that must not be flipped.
+
+        These are the excluded pairs, the flipped pairs and each edge that is the last one of a
+        node.
+        """
         graph, last = self.graph, self.graph.degree == 1
         last = last.index_select(0, graph.src) | last.index_select(0, graph.dst)
         return np.unique(np.concatenate([self._excluded, self.flipped, graph.keys[last.numpy()]]))
@@ -273,55 +301,59 @@ def best_pairs(
     most: int,
     at_once: int = 2**20,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of some nodes whose flip raises the loss most, to first order.
+    """Find the pairs among some nodes whose flip raises the loss most, to first order.
 
     Parameters
     ----------
     gradient : PairGradient
     graph : Graph
     nodes : int64 (B,)
-        Ascending.
+        Node ids, ascending.
     fixed : int64 (M,)
-        Keys of pairs to leave out, sorted.
+        Sorted keys of pairs that are left out.
     most : int
-        Pairs wanted.
+        Number of pairs to return.
     at_once : int
-        Pairs that are compared at a time.
+        Number of pairs that are compared at a time.
 
     Returns
     -------
     keys, gain : int64, float (at most ``most``,)
-        Best first.
+        Keys of the pairs and first-order increase of the loss, the best pair first.
     """
     place = np.full(graph.num_nodes, -1)
     place[nodes] = np.arange(len(nodes))
 
-    def among(keys):  # positions of both ends in `nodes`; the first ones ascend
+    def among(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions in ``nodes`` of both ends of pairs among them; the first positions ascend."""
         u, v = (place[end] for end in np.divmod(keys, graph.num_nodes))
         both = (u >= 0) & (v >= 0)
         return u[both], v[both]
 
-    def inside(ends, start):  # where the block from that row on has them
+    def inside(
+        ends: tuple[np.ndarray, np.ndarray], start: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Row and column, in the block that begins at row ``start``, of the pairs it contains."""
         u, v = ends
         part = slice(*np.searchsorted(u, [start, start + size]))
         return torch.from_numpy(u[part] - start), torch.from_numpy(v[part] - start)
 
-    edges, fixed = among(graph.keys), among(fixed)
+    edges, left_out = among(graph.keys), among(fixed)
     ids = torch.from_numpy(nodes)
     size = max(at_once // len(nodes), 1)
     keys, gain = _NONE, np.empty(0, dtype=np.float32)
     for start in range(0, len(nodes), size):
         block = gradient.block(ids[start : start + size], ids[start:])
         block[inside(edges, start)] *= -1
-        block[inside(fixed, start)] = -torch.inf
-        # Each pair once.
+        block[inside(left_out, start)] = -torch.inf
+        # Each pair is compared once, so the entries on and below the diagonal are left out.
         square = block[:, : len(block)]
         square.masked_fill_(torch.ones_like(square, dtype=torch.bool).tril(), -torch.inf)
         if len(gain) < most:
             least = float(block.flatten().topk(min(most, block.numel())).values[-1])
         else:
             least = float(gain[-1])
-        # Of fixed pairs none, however few others there are.
+        # The bound excludes pairs that are left out, even if there are fewer than `most` others.
         row, column = (block >= max(least, _LOWEST)).nonzero(as_tuple=True)
         found = block[row, column].numpy()
         row, column = nodes[row.numpy() + start], nodes[column.numpy() + start]
@@ -333,8 +365,9 @@ def best_pairs(
 
 
 def _apart(keys: np.ndarray, num_nodes: int, count: int) -> np.ndarray:
-    """The first ``count`` pairs that share no node with one before them, sorted keys."""
-    chosen, taken = [], set()
+    """Sorted keys of the first ``count`` pairs that share no node with a pair chosen before."""
+    chosen: list[int] = []
+    taken: set[int] = set()
     for key in keys.tolist():
         ends = divmod(key, num_nodes)
         if taken.isdisjoint(ends):

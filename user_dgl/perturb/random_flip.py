@@ -1,4 +1,4 @@
-"""The paper's noise: node pairs drawn uniformly change from edge to none or from none to edge."""
+"""Random flips, the noise of the paper: random pairs change from edge to non-edge or back."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from user_dgl.perturb.base import Perturbed, compare, count_flips
 def random_flip(
     graph: Graph, rate: float, seed: int, excluded: np.ndarray | None = None
 ) -> Perturbed:
-    """Flip ``round(rate * E)`` distinct pairs, uniform over all sets of that many pairs.
+    """Flip ``round(rate * E)`` distinct pairs; each set of so many pairs is equally likely.
 
     Parameters
     ----------
     graph : Graph
         N nodes, E edges.
     rate : float
-        Flips as a share of the edges.
+        Number of flips as a share of the edges.
     seed : int
     excluded : int64 (M,), optional
         Keys ``src * N + dst`` of distinct pairs that are not flipped.
@@ -29,7 +29,7 @@ def random_flip(
     Raises
     ------
     InputError
-        More flips than the N (N - 1) / 2 pairs less those excluded.
+        There are more flips than pairs that may be flipped, N (N - 1) / 2 - M.
     """
     if excluded is None:
         excluded = np.empty(0, dtype=np.int64)

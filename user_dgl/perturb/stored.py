@@ -1,4 +1,4 @@
-"""A noisy graph in a file, such as an attacked adjacency, with the recipe it was made by."""
+"""Noisy graphs in files, for example attacked graphs, with the recipe that made them."""
 
 import io
 import json
@@ -25,28 +25,29 @@ _LONGEST_RECIPE = 10_000
 
 
 def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -> Perturbed:
-    """The graph in a `scipy.sparse.save_npz` file, beside the clean one.
+    """Read a noisy graph from a file of `scipy.sparse.save_npz` and compare it with the clean one.
 
     Parameters
     ----------
     graph : Graph
-        Clean, N nodes.
+        The clean graph, N nodes.
     path : Path
-        Adjacency (N, N) in the same order of nodes; a recipe in it goes into the notes.
+        File with the adjacency (N, N), nodes in the same order. If the file has a recipe, it is
+        added to the notes.
     held_out : int64 (M,), optional
-        Keys of pairs that are left out of it.
+        Keys ``src * N + dst`` of pairs that are removed from the noisy graph.
 
     Raises
     ------
     InputError
-        File missing or damaged, or of another number of nodes.
+        The file is missing or damaged, or its graph has another number of nodes.
     """
     noisy, notes = load_adjacency(path)
     if noisy.num_nodes != graph.num_nodes:
         raise InputError(
             f"{path}: {noisy.num_nodes} nodes, the clean graph has {graph.num_nodes}: attacked "
-            "graphs are often stored for the largest component only, see data.largest_component="
-            "true"
+            "graphs are often stored for the largest component only; if this one is, set "
+            "data.largest_component=true"
         )
     if held_out is not None:
         keys = np.setdiff1d(noisy.keys, held_out, assume_unique=True)
@@ -58,28 +59,30 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
 
 
 def write_graph(file: BinaryIO, graph: Graph, recipe: dict[str, Any]) -> None:
-    """Write what `stored_graph` and `scipy.sparse.load_npz` read, the same bytes each time.
+    """Write a graph so that `stored_graph` and `scipy.sparse.load_npz` can read it.
+
+    The same graph and recipe always give the same bytes.
 
     Parameters
     ----------
     file : binary file
     graph : Graph
     recipe : dict
-        See `recipe_of`; the member ``recipe.json``.
+        As from `recipe_of`. It becomes the member ``recipe.json`` of the file.
     """
     content = io.BytesIO()
     sp.save_npz(content, graph.to_scipy())
     with zipfile.ZipFile(content, "a") as archive:
-        # A ZipInfo of its own: its time is fixed.
+        # A ZipInfo has a fixed time; a name alone would get the current time.
         archive.writestr(zipfile.ZipInfo(_RECIPE), json.dumps(recipe))
     file.write(content.getbuffer())
 
 
 def recipe_of(config: Config, num_nodes: int) -> dict[str, Any]:
-    """What repeats the noise of a config on the same data: the settings that had a part in it."""
+    """Return the settings that are needed to repeat the noise of a config on the same data."""
     noise = config.data.noise
 
-    def seed_of(seed):
+    def seed_of(seed: int | None) -> int:
         return config.seed if seed is None else seed
 
     recipe: dict[str, Any] = {"user_dgl": user_dgl.__version__, "kind": noise.kind}
@@ -99,14 +102,20 @@ def recipe_of(config: Config, num_nodes: int) -> dict[str, Any]:
 
 
 def _read_recipe(path: Path) -> str | None:
-    """The recipe in a file as one line, if it has one."""
+    """Read the recipe of a file as one line of JSON; None if the file has no recipe.
+
+    Raises
+    ------
+    InputError
+        The recipe is damaged.
+    """
     with zipfile.ZipFile(path) as archive:
         if _RECIPE not in archive.namelist():
             return None
         try:
             with archive.open(_RECIPE) as member:
                 return json.dumps(json.loads(member.read(_LONGEST_RECIPE)))
-        except Exception as error:  # damaged bytes, no JSON
+        except Exception as error:  # damaged bytes, or not JSON
             raise InputError(
-                f"{path}: {_RECIPE}: damaged ({one_line(error)}): make it anew"
+                f"{path}: {_RECIPE}: damaged ({one_line(error)}): make the file again"
             ) from None
