@@ -1,13 +1,15 @@
-r"""The model that a meta-attack attacks in the victim's place, and what each pair does to it.
+r"""Surrogate of the meta-attack and its meta-gradient with respect to every pair of nodes.
 
-A linear GCN of two layers, :math:`Z = S^2 X W_1 W_2` with :math:`S = D^{-1/2} (A + I) D^{-1/2}`, is
-trained by gradient descent with momentum. The attack's loss after the last epoch depends on A
-through every epoch; its gradient in A, the meta-gradient of Zuegner and Guennemann (2019), is
-computed here by hand, backwards through the whole training.
+The attack does not know the model that it shall harm. It attacks a surrogate instead: a linear GCN
+with two layers, :math:`Z = S^2 X W_1 W_2` with :math:`S = D^{-1/2} (A + I) D^{-1/2}`, trained by
+gradient descent with momentum. The attack's loss after the last epoch depends on A through every
+epoch. Its gradient in A is the meta-gradient of Zuegner and Guennemann (2019). It is computed here
+without autograd, backwards through the whole training.
 
-A enters by :math:`M = S^2 X` alone, and M only as a factor of thin products: an epoch adds two
-terms of rank C to the gradient in M (N, F). So this is kept as :math:`L R^T`, and the gradient in
-all N^2 pairs as products of thin blocks that are multiplied out for those pairs that are asked for.
+The training depends on A only through :math:`M = S^2 X`, and M occurs only in products with few
+columns. So each epoch adds two terms of rank C to the gradient in M (N, F), and this gradient is
+stored as :math:`L R^T`. The gradient in all N^2 pairs is stored as products of blocks with few
+columns, which are multiplied only for the pairs that are needed.
 """
 
 from dataclasses import dataclass
@@ -22,27 +24,29 @@ from user_dgl.graph import Graph
 from user_dgl.graph.csr_engine import csr_product
 from user_dgl.graph.propagation import Propagation
 
-# Epochs repeat much of each other: directions in time that hold less than this share of what the
-# strongest holds are below the rounding of float32.
+# The terms of different epochs are similar. Of their principal directions over the epochs, those
+# whose strength is less than this share of the strongest are below the rounding of float32.
 _NEGLIGIBLE = 1e-6
-# Directions in time that were found to hold more, rounded up; with 100 epochs.
+# Number of directions above this share, as measured with 100 epochs and rounded up.
 _MODES = 40
+# Number of values that are processed at a time.
 _BLOCK = 2**16
-# Bytes of the pairs that are compared at a time, and of small things.
+# Memory in bytes of the pairs that are compared at a time and of small objects.
 _COMPARED = 60e6
 
 
 @dataclass(frozen=True, eq=False)
 class PairGradient:
-    r"""Gradient of the attack's loss in the weight of every pair, not multiplied out.
+    r"""Gradient of the attack's loss in the weight of every pair, stored as factors.
 
     .. math:: g_{uv} = \langle l_u, r_v \rangle + \langle r_u, l_v \rangle + \delta_u + \delta_v
 
     Attributes
     ----------
     left, right : Tensor (N, w)
+        Rows :math:`l_u` and :math:`r_u`.
     by_degree : Tensor (N,)
-        :math:`\delta`: what a larger degree does by the normalisation.
+        :math:`\delta`, the effect of the pair on the degrees in the normalisation.
     """
 
     left: torch.Tensor
@@ -50,7 +54,7 @@ class PairGradient:
     by_degree: torch.Tensor
 
     def block(self, rows: torch.Tensor | slice, columns: torch.Tensor | slice) -> torch.Tensor:
-        """Gradient for all pairs of some nodes with others, (rows, columns)."""
+        """Gradient for all pairs of a node of ``rows`` and a node of ``columns``, as a matrix."""
         gradient = self.by_degree[rows, None] + self.by_degree[columns]
         gradient.addmm_(self.left[rows], self.right[columns].t())
         return gradient.addmm_(self.right[rows], self.left[columns].t())
@@ -68,18 +72,18 @@ class PairGradient:
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """What the linear GCN is trained on, and how.
+    """The linear GCN: its training data and settings.
 
     Attributes
     ----------
     feat : FeatureMatrix (N, F)
     labels : int64 Tensor (N,)
-        The class that the attack's loss takes each node to have, 0..C-1.
+        Class of each node, 0..C-1. The attack's loss uses the classes of all nodes.
     labelled : bool Tensor (N,)
-        Nodes that the surrogate is trained on, with those classes.
+        Nodes whose classes the surrogate is trained on.
     settings : AttackConfig
     generator : torch.Generator
-        Of the first weights, drawn anew for each training.
+        Generator of the first weights, which are drawn again for each training.
     """
 
     feat: FeatureMatrix
@@ -90,39 +94,47 @@ class Surrogate:
 
     @torch.no_grad()
     def predict(self, graph: Graph) -> torch.Tensor:
-        """Classes (N,) by a surrogate trained on the labelled nodes of a graph."""
+        """Train on the labelled nodes of a graph and predict the classes (N,) of all nodes."""
         training = _Training(self, _propagation(graph, self.feat.dtype).matrix())
         return training.logits(self.settings.surrogate_epochs).argmax(1)
 
     @torch.no_grad()
     def meta_gradient(self, graph: Graph) -> tuple[PairGradient, float]:
-        """Gradient of the loss after a training on a graph, in the weight of each pair.
+        """Train on a graph and compute the gradient of the loss in the weight of each pair.
 
         Returns
         -------
         PairGradient, float
-            And the loss: mean cross-entropy over all nodes.
+            The gradient and the loss, which is the mean cross-entropy over all nodes after the last
+            epoch.
         """
         propagation = _propagation(graph, self.feat.dtype)
         training = _Training(self, propagation.matrix())
         loss, (left, right) = training.loss(), training.backward()
-        del training  # its states would stand beside the blocks (N, w) that come now
+        del training  # frees the memory of its states before the next step needs memory
         return _by_pairs(propagation, self.feat, left, right), loss
 
 
 def _propagation(graph: Graph, dtype: torch.dtype) -> Propagation:
+    """S of a graph whose edges all have weight 1."""
     return Propagation.of(graph, torch.ones(graph.num_edges, dtype=dtype), "csr")
 
 
 class _Training:
-    """One training, with the states and gradients of every epoch.
+    """One training of T epochs, with the states and gradients of every epoch.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    adjacency : Tensor
+        S as a torch CSR tensor (N, N).
 
     Attributes
     ----------
     first, second : Tensor (T + 1, F, h), (T + 1, h, C)
-        Weights before each epoch and after the last.
+        Weights W_1 and W_2 before each epoch, and after the last epoch.
     error, pull : Tensor (T, N, C), (T, F, C)
-        Gradient of the training loss in Z, and in the product :math:`W_1 W_2`.
+        Gradients of the training loss in Z and in the product W_1 W_2, for each epoch.
     """
 
     def __init__(self, surrogate: Surrogate, adjacency: torch.Tensor):
@@ -153,7 +165,7 @@ class _Training:
             torch.add(second, velocity_2, alpha=-lr, out=self.second[t + 1])
 
     def logits(self, t: int) -> torch.Tensor:
-        """Z (N, C) before epoch t; the last where t is the number of epochs."""
+        """Z (N, C) before epoch t; for t = T, after the last epoch."""
         return self._product(self.first[t] @ self.second[t])
 
     def loss(self) -> float:
@@ -161,15 +173,16 @@ class _Training:
         return float(cross_entropy(self.logits(self.settings.surrogate_epochs), self.labels))
 
     def backward(self) -> tuple[torch.Tensor, torch.Tensor]:
-        r"""L (N, r) and R (F, r): the gradient of that loss in M is :math:`L R^T`."""
+        r"""Compute L (N, r) and R (F, r) with :math:`L R^T` the gradient of `loss` in M."""
         epochs, lr = self.settings.surrogate_epochs, self.settings.surrogate_lr
         momentum = self.settings.surrogate_momentum
-        # A bar is the gradient of the loss: z_bar in Z, b_bar in B = W_1 W_2, pull_bar in the pull.
-        # Kept of each epoch: Z = M B adds z_bar B^T, and pull = M^T error adds error pull_bar^T.
+        # x_bar is the gradient of the loss in x: in Z, in B = W_1 W_2, in the pull and so on.
+        # z_bar and pull_bar of each epoch are kept: Z = M B adds z_bar B^T to the gradient in M,
+        # and pull = M^T error adds error pull_bar^T.
         z_bar = self._empty(epochs + 1, *self.target.shape)
         pull_bar = torch.empty_like(self.pull)
         z_bar[epochs] = (_softmax(self.logits(epochs)) - self.target) / len(self.target)
-        first_bar = second_bar = velocity_1_bar = velocity_2_bar = 0
+        first_bar = second_bar = velocity_1_bar = velocity_2_bar = torch.zeros(())
         for t in range(epochs, -1, -1):
             first, second = self.first[t], self.second[t]
             if t < epochs:
@@ -203,8 +216,9 @@ class _Training:
         return csr_product(self.adjacency, csr_product(self.adjacency, x))
 
     def _through_softmax(self, t: int, grad: torch.Tensor) -> torch.Tensor:
-        """What a gradient in the error of epoch t is as one in its Z."""
-        # The error is (probs - target) times the share; where that is 0, so is what comes out.
+        """Convert a gradient in the error of epoch t (N, C) to a gradient in its Z."""
+        # error = (probs - target) * share. Where the share is 0, the recovered probs are wrong, but
+        # the result is 0 all the same.
         probs = self.error[t] * self.num_labelled + self.target
         scaled = probs * grad
         return scaled.sub_(probs.mul_(scaled.sum(1, keepdim=True))).mul_(self.share)
@@ -213,7 +227,7 @@ class _Training:
 def needed_bytes(
     feat: sp.csr_matrix, num_edges: int, num_classes: int, settings: AttackConfig
 ) -> float:
-    """What `Surrogate.meta_gradient` and the comparison of pairs hold at their peak.
+    """Estimate the peak memory, in bytes, of `Surrogate.meta_gradient` and of comparing pairs.
 
     Parameters
     ----------
@@ -232,17 +246,21 @@ def needed_bytes(
 
 
 def _softmax(logits: torch.Tensor) -> torch.Tensor:
-    """Softmax of each row; torch's own takes five times as long for a few columns."""
+    """Softmax of each row. For few columns, torch's own function takes five times as long."""
     probs = (logits - logits.amax(1, keepdim=True)).exp_()
     return probs.div_(probs.sum(1, keepdim=True))
 
 
 def _joined(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""Blocks (N, k C), (F, k C) whose product is :math:`\sum_t L_t R_t^T`, k at most T.
+    r"""Factors (N, k C) and (F, k C) whose product is :math:`\sum_t L_t R_t^T`, with k at most T.
+
+    The terms of the T epochs are combined along their k principal directions over the epochs, up to
+    the rounding of float32.
 
     Parameters
     ----------
     left, right : Tensor (T, N, C), (T, F, C)
+        :math:`L_t` and :math:`R_t` of each epoch.
     """
     flat = left.reshape(len(left), -1)
     gram = torch.zeros(len(left), len(left), dtype=torch.float64)
@@ -252,7 +270,7 @@ def _joined(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torc
     strength, modes = torch.linalg.eigh(gram)
     modes = modes[:, strength > _NEGLIGIBLE**2 * strength[-1]].to(left.dtype)  # (T, k)
 
-    def of(blocks):  # (T, n, C) -> (n, k C)
+    def of(blocks: torch.Tensor) -> torch.Tensor:  # (T, n, C) -> (n, k C)
         mixed = modes.t() @ blocks.reshape(len(blocks), -1)
         return mixed.reshape(-1, *blocks.shape[1:]).transpose(0, 1).flatten(1)
 
@@ -262,12 +280,14 @@ def _joined(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torc
 def _by_pairs(
     propagation: Propagation, feat: FeatureMatrix, left: torch.Tensor, right: torch.Tensor
 ) -> PairGradient:
-    """The gradient :math:`L R^T` in M = S S X as one in the pairs."""
-    # M = S (S X) adds (L R^T) (S X)^T to the gradient in S, and S X adds S (L R^T) X^T.
+    """Convert the gradient L R^T in M = S S X to the gradient in the weight of each pair."""
+    # The outer S of M = S (S X) adds (L R^T) (S X)^T to the gradient in S, and the inner S adds
+    # S (L R^T) X^T.
     right = feat.matmul(right)
     left = torch.cat([left, propagation(left)], 1)
     right = torch.cat([propagation(right), right], 1)  # (N, 2 r)
-    # S_uv = A_uv / sqrt(D_u D_v): through D_u, half of what all entries of row and column u do.
+    # S_uv = A_uv / sqrt(D_u D_v), so the gradient in D_u is -1 / (2 D_u) times the sum, over all
+    # entries of row u and column u of S, of the entry times its gradient.
     scale = propagation.diagonal  # 1 / D
     by_degree = (left * propagation(right)).sum(1) + (right * propagation(left)).sum(1)
     by_degree *= -0.5 * scale
