@@ -88,7 +88,7 @@ def num_clusters_curve(
     curve = spectral_slopes(smoothed.embedding, low, high)
     if not curve:
         raise InputError(
-            f"model.num_clusters=auto: features with {smoothed.embedding.shape[1]} columns are too "
+            f"model.num_clusters=auto: features of {smoothed.embedding.shape[1]} columns are too "
             f"few to distinguish model.auto_clusters.low={low} clusters from more: set "
             "model.num_clusters to a number"
         )
