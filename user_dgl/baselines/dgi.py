@@ -2,9 +2,9 @@
 
 import torch
 
-from user_dgl.encoders import dgi as encoder
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
+from user_dgl.encoders import dgi as encoder
 
 
 class DGI(Baseline):

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from user_dgl.encoders import dgi as encoder
 from user_dgl.baselines.base import Baseline
 from user_dgl.config import BaselineConfig
+from user_dgl.encoders import dgi as encoder
 
 # The authors' settings, where none is for Cora and Citeseer those of their GRACE for Cora: mean
 # rates at which either view loses edges and columns of the features, temperature.

@@ -175,6 +175,12 @@ class ModelConfig(Section):
         return ENCODERS[self.encoder]
 
     @property
+    def known_clusters(self) -> int:
+        """The number of clusters, once it is set or chosen; training starts after that."""
+        assert isinstance(self.num_clusters, int)
+        return self.num_clusters
+
+    @property
     def most_clusters(self) -> int | None:
         """How many clusters there may be: ``num_clusters``, or the most that auto may choose."""
         return self.auto_clusters.high if self.num_clusters == "auto" else self.num_clusters
