@@ -60,9 +60,9 @@ def test_an_encoder(tmp_path, monkeypatch, mode):
 
 def test_traits_of_an_encoder_decide_what_is_refused(monkeypatch):
     monkeypatch.setitem(ENCODERS, "toy", EncoderTraits(Plain))
-    with pytest.raises(InputError, match="train.mode=partition needs model.encoder=gcn or gae"):
+    with pytest.raises(InputError, match=r"train\.mode=partition needs model.encoder=gcn or gae"):
         load_config(None, ["model.encoder=toy", "train.mode=partition", "model.observed_mix=0"])
-    with pytest.raises(InputError, match="model.encoder: expected one of .*toy, got 'tpy'"):
+    with pytest.raises(InputError, match=r"model\.encoder: expected one of .*toy, got 'tpy'"):
         load_config(None, ["model.encoder=tpy"])
 
 
@@ -101,7 +101,7 @@ def test_a_loss_term_of_sums_works_in_parts_and_another_is_refused(tmp_path, mon
     parts = ["model.observed_mix=0", "train.mode=partition", "train.partition.num_parts=2"]
     result, _ = _train(tmp_path / "run", "loss.terms.balance=0.5", *parts)
     assert 0.5 / 3 - 1e-6 <= result["loss"]["balance"] <= 0.5
-    with pytest.raises(InputError, match="loss.terms.size needs the whole graph"):
+    with pytest.raises(InputError, match=r"loss\.terms\.size needs the whole graph"):
         _train(tmp_path / "other", "loss.terms.size=0.1", *parts)
 
 
@@ -171,7 +171,7 @@ def test_a_kind_of_data(tmp_path, monkeypatch):
     monkeypatch.setitem(DATA_KINDS, "ring", DataKind(ring, needs="name"))
     result, _ = _train(tmp_path / "run", "data.kind=ring", "data.name=any")
     assert result["num_observed_edges"] == 60
-    with pytest.raises(InputError, match="data.kind=ring needs data.name"):
+    with pytest.raises(InputError, match=r"data\.kind=ring needs data.name"):
         _train(tmp_path / "other", "data.kind=ring")
 
 
