@@ -588,7 +588,14 @@ def test_pictures(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------
-# The README
+# The page of all tables
+
+
+def test_page_of_results_has_the_marks_of_all_short_tables():
+    assert reproduce.README.resolve() == (ROOT / "tools" / "results" / "README.md").resolve()
+    text = reproduce.README.read_text()
+    for name in readme._SHORT:
+        assert text.count(f"<!-- {name} -->\n") == text.count(f"<!-- /{name} -->\n") == 1
 
 
 def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):

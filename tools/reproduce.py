@@ -32,7 +32,7 @@ DESCRIPTIONS = {
     "all": "all of the above in order",
 }
 RESULTS = Path(__file__).with_name("results")
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = RESULTS / "README.md"
 WITH_FIGURES = ("parameters", "case-study")
 
 
@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="table", required=True, metavar="TABLE")
     for name, text in DESCRIPTIONS.items():
         commands.add_parser(name, help=text, description=text, parents=[shared])
-    text = "put short forms of the tables into the project's README"
+    text = "put short forms of the tables into tools/results/README.md"
     command = commands.add_parser("readme", help=text, description=text)
     command.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     return parser

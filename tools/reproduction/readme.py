@@ -1,4 +1,4 @@
-"""The README's tables: short forms of those under ``results``, put between marks in its text."""
+"""Short forms of the tables under ``results``, put between marks in the text of its README."""
 
 from collections.abc import Callable
 from pathlib import Path
