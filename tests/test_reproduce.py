@@ -21,7 +21,7 @@ from reproduction import figures, paper, plan, readme, tables  # noqa: E402
 from reproduction.cells import COLUMNS, KEY, Cell, read_rows, run_cells, survey  # noqa: E402
 from reproduction.summary import interval, mean_std, paired  # noqa: E402
 
-from user_dgl.config import load_config
+from user_dgl.config import load_config  # noqa: E402
 
 TINY = (
     "data.synthetic.num_nodes=60",
