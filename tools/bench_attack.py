@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Harm, time and memory of the meta-attack, in one of its forms, on the data of a config.
+"""Harm, time and memory of the meta-attack in one of its forms, on the data of a config.
 
-``python tools/bench_attack.py CONFIG [section.key=value ...] --form exact --rates 5 10 15 20``:
-attacks the graph, then prints a CSV row for each rate: time and peak memory of the attack, and NMI
-of two victims on the attacked graph, `smooth_kmeans` and ``model.kind=gae``, each the mean over
-``--victims`` seeds. Forms ``none`` and ``random_flip`` give the rows to compare with. ``--out DIR``
-keeps the attacked graphs, for ``data.noise.kind=file``. The exact form is run once, to the highest
-rate: the flips of a lower one come first in it.
+``python tools/bench_attack.py CONFIG [section.key=value ...] --form exact --rates 5 10 15 20``
+
+The script attacks the graph and prints a CSV row for each rate: time and peak memory of the attack,
+and NMI of two victims on the attacked graph, `smooth_kmeans` and ``model.kind=gae``, each the mean
+over ``--victims`` seeds. Forms ``none`` and ``random_flip`` give rows to compare with.
+``--out DIR`` keeps the attacked graphs, for ``data.noise.kind=file``. The exact form runs once, to
+the highest rate, because it makes the flips of the lower rates first.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     forms = ("none", "random_flip", "exact", "large")
     parser.add_argument("--form", choices=forms, default="large")
     parser.add_argument("--rates", nargs="+", type=float, default=[5.0, 10.0, 15.0, 20.0])
-    parser.add_argument("--victims", type=int, default=2, metavar="SEEDS", help="0: none")
+    parser.add_argument("--victims", type=int, default=2, metavar="SEEDS", help="0: no victims")
     parser.add_argument("--out", type=Path, metavar="DIR")
     arguments = parser.parse_intermixed_args(argv)
     config = load_config(arguments.config, arguments.overrides)
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     rates = [0.0] if arguments.form == "none" else arguments.rates
     rows = csv.writer(sys.stdout, lineterminator="\n")
     rows.writerow(COLUMNS)
-    # All attacks first: what the victims take is not to count.
+    # All attacks come first, so that the memory of the victims does not count.
     attacked = list(attack(config, data, arguments.form, rates))
     for rate, graph, figures in attacked:
         if arguments.out is not None:
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def attack(config, data, form, rates):
-    """For each rate in percent: it, the graph, and (loss, seconds, CPU seconds, MB)."""
+    """Yield for each rate in percent: the rate, the graph, (loss, seconds, CPU seconds, MB)."""
     num_edges, settings = data.graph.num_edges, noise_of(config, form, 0).attack
     victim = Victim(data.feat, data.labels)
     if form in ("none", "random_flip"):
@@ -88,7 +89,7 @@ def attack(config, data, form, rates):
 
 
 def noise_of(config, form, rate):
-    """The noise of the settings, as this form and rate."""
+    """Return the noise settings with this form and rate."""
     noise = config.data.noise
     if form in ("exact", "large"):
         form, noise = "metattack", replace(noise, attack=replace(noise.attack, form=form))
@@ -96,7 +97,7 @@ def noise_of(config, form, rate):
 
 
 def save(config, form, rate, graph, folder) -> None:
-    """Write a graph as ``user-dgl perturb`` does."""
+    """Write a graph in the way of ``user-dgl perturb``."""
     noisy = replace(config, data=replace(config.data, noise=noise_of(config, form, rate)))
     recipe = recipe_of(noisy, graph.num_nodes)
     name = config.data.name or Path(config.data.path or config.data.kind).stem
@@ -105,7 +106,7 @@ def save(config, form, rate, graph, folder) -> None:
 
 
 def victims(config, data, graph, seeds) -> tuple[float, float]:
-    """Mean NMI of `smooth_kmeans` and of the autoencoder on a graph; NaN without seeds."""
+    """Return mean NMI of `smooth_kmeans` and of the autoencoder on a graph; NaN without seeds."""
     clusters = config.model.num_clusters
     gae = ["model.kind=gae", "baseline.row_norm=l2", f"model.num_clusters={clusters}"]
     gae, _ = resolve_baseline(load_config(None, gae))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Recall and time of the approximate search for feature neighbours against the exact one.
 
-``python tools/bench_neighbours.py CONFIG [section.key=value ...]``: searches five neighbours of
-every node of a config's data and compares those of 2,000 nodes, drawn at random, with their exact
-ones. A neighbour as alike as the fifth counts as found.
+``python tools/bench_neighbours.py CONFIG [section.key=value ...]``
+
+The script searches five neighbours of every node in the data of a config. For 2,000 nodes, drawn at
+random, it compares them with the exact neighbours. A neighbour that is as similar as the fifth
+exact neighbour counts as found.
 """
 
 import argparse

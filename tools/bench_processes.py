@@ -3,9 +3,9 @@
 
 ``python tools/bench_processes.py CONFIG [section.key=value ...] --processes 1,2,4 --runs 3``
 
-Runs alternate, medians over all epochs but the first two of each run count. Differences are those
-to the run with the first number of processes: the largest relative one among the losses of all
-epochs, and nodes in another cluster.
+Runs of the numbers of processes alternate. Times are medians over all epochs except the first two
+of each run. Results are compared with the run with the first number of processes: the largest relative
+difference among the losses of all epochs, and the number of nodes in another cluster.
 """
 
 import argparse
@@ -32,8 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("config", help="YAML file")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value")
     parser.add_argument("--processes", default="1,2", help="default: 1,2")
-    parser.add_argument("--runs", type=int, default=3, help="of each; default: 3")
-    parser.add_argument("--backend", help="as of tools/launch.py")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each number; default: 3")
+    parser.add_argument("--backend", help="backend, as for user-dgl launch")
     arguments = parser.parse_intermixed_args(argv)
     sizes = [int(size) for size in arguments.processes.split(",")]
     options = [] if arguments.backend is None else ["--backend", arguments.backend]
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _train(size: int, options: list[str], settings: list[str]) -> dict:
-    """What a run leaves behind."""
+    """Return the results of a run."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(LAUNCH), "--nproc", str(size), *options]

@@ -1,4 +1,4 @@
-"""Fuzz what reads users' files: ``python tools/fuzz_readers.py readers|config [--seconds 600]``.
+"""Fuzz readers of users' files: ``python tools/fuzz_readers.py readers|config [--seconds 600]``.
 
 Atheris (``pip install ".[fuzz]"``) mutates small valid files of every format, guided by the lines
 of this package, PyYAML and networkx that they reach. Whatever a file holds, it must load or be
@@ -39,13 +39,13 @@ import torch
 from user_dgl._dgl import dgl
 
 SECONDS, MEGABYTES = 10, 2048
-# What a reader may believe there is, so that its own bound is met before the fuzzer's.
+# Memory that readers are told is available, so that they refuse a file before the fuzzer ends.
 AVAILABLE_MB = 800.0
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
-# Between the YAML of a config and each of its overrides, in an input.
+# Separates the YAML of a config and each of its overrides in an input.
 SEPARATOR = b"\xff"
-# Between the names of arrays and each of them, which are zipped only then: the checksum of a member
-# would be wrong wherever it is changed.
+# Separates names and contents of arrays in an input. They are zipped afterwards, because a mutation
+# inside a zip file would only make its checksum wrong.
 UNZIPPED, BETWEEN = ".unzipped", b"\xffmember\xff"
 
 NODES = 6
@@ -56,7 +56,7 @@ LABELS = np.arange(NODES) // 3
 
 
 def saved(save: Callable, *arguments, **keywords) -> bytes:
-    """What a function writes into a file."""
+    """Return the bytes that a function writes into a file."""
     file = io.BytesIO()
     save(file, *arguments, **keywords)
     return file.getvalue()
@@ -86,7 +86,7 @@ def rows(separator: str, *columns) -> bytes:
 
 
 def valid_files(folder: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Part of the input that a file is, its ending, and what it holds."""
+    """Yield for each file: its part (edges, features, ...), its ending and its content."""
     text, boxed = rows(",", U, V), np.empty((), dtype=object)
     boxed[()] = ADJACENCY
     parts = {p: getattr(ADJACENCY, p) for p in ("data", "indices", "indptr", "shape")}
@@ -137,7 +137,7 @@ KINDS = [
 
 
 class Readers:
-    """An input is one byte, the kind of file, and what the file holds."""
+    """Inputs are one byte, the kind of file, and the content of the file."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -175,7 +175,7 @@ class Readers:
 
 
 def _unwatched(answer: Callable) -> Callable:
-    """A reader of another process, whose end is no fault, without libFuzzer's handlers."""
+    """Run a reader in another process without libFuzzer's handlers; its end is no fault."""
 
     def run(*arguments) -> None:
         for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV):
@@ -186,7 +186,7 @@ def _unwatched(answer: Callable) -> Callable:
 
 
 class Configs:
-    """An input is the YAML of a config and overrides, with `SEPARATOR` between them."""
+    """Inputs are the YAML of a config and overrides, with `SEPARATOR` between them."""
 
     def __init__(self, folder: Path):
         self.path = folder / "fuzzed.yaml"
@@ -199,7 +199,7 @@ class Configs:
         yield to_yaml(load_config(None)).encode()
 
     def run(self, data: bytes) -> None:
-        """Read one input; settings that are taken must survive being written."""
+        """Read one input; accepted settings must stay the same when written and read again."""
         content, *overrides = data.split(SEPARATOR)
         self.path.write_bytes(content)
         config = load_config(self.path, [o.decode(errors="surrogateescape") for o in overrides])
@@ -210,14 +210,14 @@ class Configs:
 
 
 class Judge:
-    """Runs inputs and keeps those that raise what they must not."""
+    """Run inputs and keep those that raise an unexpected exception."""
 
     def __init__(self, target: Readers | Configs, out: Path):
         self.target, self.out = target, out
         self.known: set[str] = set()
 
     def __call__(self, data: bytes) -> None:
-        """One input."""
+        """Run one input."""
         try:
             self.target.run(data)
         except InputError as error:
@@ -227,7 +227,7 @@ class Judge:
             self.keep(data, error, type(error).__name__)
 
     def keep(self, data: bytes, error: Exception, kind: str) -> None:
-        """Report a fault once, told by where it was raised."""
+        """Report a fault once; faults are identified by the place where they are raised."""
         at = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{kind} at {at.filename}:{at.lineno}"
         if fault in self.known:
@@ -239,7 +239,7 @@ class Judge:
 
 
 def main() -> int:
-    """Run the command line; the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=("readers", "config"))
     parser.add_argument("--seconds", type=int, default=600)

@@ -1,8 +1,9 @@
 """Reproduce every table and figure: ``python tools/reproduce.py TABLE``, or ``all`` of them.
 
 Each training is a process of its own, and its scores are one row of RESULTS/TABLE.csv. A run that
-is stopped goes on where it was; a row of other settings than the current ones is made anew. Beside
-the CSV come TABLE.md and the pictures. What the tables consist of is in ``reproduction/plan.py``.
+is stopped goes on where it was; a row that was made with other settings than the current ones is
+made again. The script also writes TABLE.md and the figures. ``reproduction/plan.py`` says what each
+table consists of.
 Exit status: 0 done, 1 some cells failed, 2 unusable options, 130 interrupted.
 """
 
@@ -19,10 +20,10 @@ from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, w
 DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
     "meta-attack": "the same on published attacked graphs",
-    "baselines": "the paper's rivals and USER-DGL, all from this code, beside the paper's figures",
+    "baselines": "the paper's baselines and USER-DGL, by this code, beside the paper's figures",
     "meta-attack-own": "the same under our own meta-attack",
     "supported": "each model.encoder with USER and without",
-    "unseen": "the default config on sets that it was not made for",
+    "unseen": "the default config on data sets that it was not made for",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
     "link": "AUC and AP of link prediction under random flips, beside floors, GAE and paper",
@@ -75,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     figures = [name for name in WITH_FIGURES if selected.get(name)]
     if figures and importlib.util.find_spec("matplotlib") is None:
         parser.error(f"{figures[0]} draws with matplotlib: pip install 'user_dgl[plot]'")
-    # So that a plain kill, too, ends the trainings and keeps what is finished.
+    # A plain kill then also ends the trainings and keeps the finished cells.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     status = 0
     for name, cells in selected.items():
@@ -94,13 +95,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def write_report(table: str, cells: list[Cell], results: Path) -> None:
-    """Write the Markdown page and the pictures of what is finished.
+    """Write the Markdown page and the figures of the finished cells.
 
     Parameters
     ----------
     table : str
     cells : list of Cell
-        All of the table's, not only those just run.
+        All cells of the table, not only those that have just run.
     results : Path
     """
     rows = current_rows(cells, results)
@@ -119,7 +120,7 @@ def write_report(table: str, cells: list[Cell], results: Path) -> None:
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers from a list with ranges.
+    """Parse a list of whole numbers and ranges.
 
     >>> numbers("0-2,5")
     [0, 1, 2, 5]

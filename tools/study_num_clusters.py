@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How often criteria without labels find the true number of clusters.
 
-``python tools/study_num_clusters.py [--sets NAME ...] [--results FOLDER]``: prepares each data set
-as ``configs/default.yaml`` does, lets each criterion choose among the numbers that
-``model.num_clusters=auto`` chooses from, and writes FOLDER/num-clusters.csv and .md. A set that is
-in the CSV file is not run again. All criteria but the spectral ones judge the k-means of the
-smoothed features. Labels are read here, and by nothing that chooses.
+``python tools/study_num_clusters.py [--sets NAME ...] [--results FOLDER]``
+
+The script prepares each data set as ``configs/default.yaml`` does, lets each criterion choose among
+the numbers that ``model.num_clusters=auto`` chooses from, and writes FOLDER/num-clusters.csv and
+.md. A set that is in the CSV file is not run again. All criteria except the spectral ones judge k-means
+of the smoothed features. Only this script reads labels; no criterion does.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from user_dgl.structure.priors import prior_of
 
 RESULTS = Path(__file__).with_name("results")
 STARTS = 3
-# The product's first.
+# The criterion of the package comes first.
 CRITERIA = {
     "auto": "`num_clusters: auto`, steepest fall of the singular values on logarithmic scales",
     "eigengap": "largest difference of neighbouring singular values",
@@ -75,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def all_sets() -> dict[str, tuple]:
-    """Loader and noise rate of each set by its name: real ones, LFR, block models."""
+    """Return loader and noise rate of each set by name: real sets, LFR, block models."""
     named = {**{k: v[0] for k, v in DATASETS.items()}, "polblogs": ATTACKED["polblogs"][0]}
     sets = {name: (lambda data=data: _load(data), 0.0) for name, data in named.items()}
     for name in FLIPPED:
@@ -104,7 +105,7 @@ def _load(data: dict) -> AttributedGraph:
 
 
 def _lfr(mixing: float) -> AttributedGraph:
-    """The LFR graph of 1,000 nodes: no features, communities as labels."""
+    """Load the LFR graph of 1,000 nodes, without features; communities are the labels."""
     base = data_root(Config().data) / "lfr" / f"LFR_N1000_ad5_mc50_mu{mixing}"
     edges = pd.read_csv(f"{base}.csv.gz", sep="\t", header=None, usecols=[0, 1]).to_numpy()
     with gzip.open(f"{base}.json.gz") as file:
@@ -116,7 +117,7 @@ def _lfr(mixing: float) -> AttributedGraph:
 
 
 def study(load, rate: float) -> dict:
-    """One row: the choice of each criterion, and what it costs against the true number."""
+    """Return one row: the choice of each criterion, and its loss against the true number."""
     config = load_config(default_config())
     data = load()
     noise = replace(config.data.noise, kind="random_flip" if rate else "none", rate=rate)
@@ -144,7 +145,7 @@ def study(load, rate: float) -> dict:
 
 
 def curves(graph: Graph, weight: torch.Tensor, points: np.ndarray, clusterings: dict) -> dict:
-    """Score of each criterion at each number; the highest is best."""
+    """Return the score of each criterion at each number; the highest is best."""
     spectrum = np.append(svdvals(points.astype(np.float64)), 0)
     degree = weighted_degree(graph, weight, "csr")
     scores = {name: {} for name in CRITERIA if name != "auto"}
@@ -164,7 +165,7 @@ def curves(graph: Graph, weight: torch.Tensor, points: np.ndarray, clusterings: 
 
 
 def report(rows: pd.DataFrame) -> str:
-    """The Markdown page."""
+    """Return the Markdown page."""
     lines = ["# num-clusters", "", "Made by `python tools/study_num_clusters.py`.", ""]
     lines += [*(f"* {name}: {text}" for name, text in CRITERIA.items()), ""]
     reachable = rows[rows["true"] <= rows["most"]]

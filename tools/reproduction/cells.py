@@ -84,12 +84,12 @@ class Cell:
 
     @property
     def key(self) -> tuple:
-        """What tells the cell from all others."""
+        """The values that identify the cell."""
         return (self.table, self.dataset, self.method, self.kind, self.rate, self.seed)
 
     @property
     def settings(self) -> list[str]:
-        """All overrides but ``output_dir``."""
+        """All overrides except ``output_dir``."""
         return [*self.overrides, f"seed={self.seed}", "eval.floors=true"]
 
     def __str__(self) -> str:
@@ -102,19 +102,19 @@ class Cell:
         return [str(self.config), *data, f"seed={self.seed}"]
 
     def run_dir(self, results: Path) -> Path:
-        """Where the run stays, if it does."""
+        """Folder of the run directory, where it is kept."""
         return results / "outputs" / f"{self.dataset}-{self.method}-{self.rate}-seed{self.seed}"
 
 
 def settings_digest(config: Config) -> str:
-    """A short digest of the settings that can change the scores and are not at their default.
+    """A short digest of the settings that can change the scores and differ from their default.
 
-    So a setting that is added later, at a default that changes nothing, leaves finished cells as
-    they are; after a change of a default or of the code, cells have to be run with ``--force``.
-    Of a baseline the settings that it is trained by count, not those of USER in its config.
+    A setting that is added later, with a default that changes nothing, therefore leaves finished
+    cells valid. After a change of a default or of the code, cells must be run with ``--force``.
+    For a baseline the settings count that it is trained with, not those of USER in its config.
     """
     if config.model.kind != "user":
-        # With the methods, which need torch: seconds that the other tables do without.
+        # Imported here because it imports torch, which takes seconds that other tables do not need.
         from user_dgl.baselines import resolve_baseline
 
         config, _ = resolve_baseline(config)
@@ -130,7 +130,7 @@ def settings_digest(config: Config) -> str:
 
 
 def _changed(plain: dict, default: dict) -> dict:
-    """What of nested settings differs from the default."""
+    """Return the nested settings that differ from the default."""
     changed = {}
     for name, value in plain.items():
         if isinstance(value, dict):
@@ -144,16 +144,16 @@ def _changed(plain: dict, default: dict) -> dict:
 
 @dataclass
 class Survey:
-    """Where the cells of a table stand.
+    """State of the cells of a table.
 
     Attributes
     ----------
     digests : dict
         Digest of the current settings, by key of the cell.
     finished, missing, stale : list of Cell
-        Stale: its row is of other settings than the current ones.
+        A cell is stale where its row was made with other settings than the current ones.
     unusable : dict
-        Why the settings cannot be read, by cell.
+        Reason why the settings cannot be read, by cell.
     """
 
     digests: dict[tuple, str]
@@ -164,7 +164,7 @@ class Survey:
 
 
 def survey(cells: Sequence[Cell], results: Path) -> Survey:
-    """Compare cells with the rows that are there."""
+    """Compare cells with the rows in the CSV files."""
     found = Survey({}, [], [], [], {})
     kept = {
         tuple(row[:-1]): row[-1]
@@ -191,7 +191,7 @@ def survey(cells: Sequence[Cell], results: Path) -> Survey:
 
 @dataclass
 class Outcome:
-    """What became of the cells that had to run.
+    """Outcome of the cells that had to run.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class Outcome:
 
 
 def grouped(messages: dict[Cell, str]) -> list[str]:
-    """One line for each distinct message, with the first of its cells and their number."""
+    """Return a line for each distinct message, with its first cell and the number of cells."""
     first = {message: cell for cell, message in reversed(messages.items())}
     return [
         f"{first[message]}{f' and {n - 1} more' if n > 1 else ''}: {message}"
@@ -216,7 +216,7 @@ def grouped(messages: dict[Cell, str]) -> list[str]:
 
 
 def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool = False) -> Outcome:
-    """Run the cells that are missing or stale; each finished one is on disk at once.
+    """Run the cells that are missing or stale; each finished cell is written to disk at once.
 
     Parameters
     ----------
@@ -237,13 +237,14 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
     state = survey(cells, results)
     outcome = Outcome(0, dict(state.unusable))
     if state.stale:
-        tqdm.write(f"{len(state.stale)} cells are of other settings than now and run again")
+        tqdm.write(f"{len(state.stale)} cells were made with other settings and run again")
     pending = [*state.missing, *state.stale, *(state.finished if force else [])]
     if not force:
         pending = _reuse_rows(pending, state, results, outcome)
     if not pending:
         return outcome
-    # Alone too: with a second thread these graphs gain little, and lose much on shared cores.
+    # One thread even for a single job: a second thread gains little here and costs much on shared
+    # cores.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     children = _Children(environment, anew=force)
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(pending), unit="cell") as bar:
@@ -268,11 +269,11 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
 
 
 class _Failure(Exception):
-    """A training that ended without a result; the text is for people."""
+    """A training ended without a result; the text is shown to the user."""
 
 
 class _Children:
-    """The processes that run now, so that an interrupt can end them all."""
+    """The running processes, so that an interrupt can end all of them."""
 
     def __init__(self, environment: dict[str, str], anew: bool = False):
         self._environment = environment
@@ -284,7 +285,7 @@ class _Children:
         self._made: set[Path] = set()
 
     def make(self, file: Path, arguments: list[str]) -> None:
-        """Run ``user-dgl ARGUMENTS`` that write a file, once, whoever else asks for it."""
+        """Run ``user-dgl ARGUMENTS`` to write a file, once for all cells that need it."""
         with self._lock:
             lock = self._making.setdefault(file, threading.Lock())
         with lock:
@@ -296,15 +297,15 @@ class _Children:
             self._made.add(file)
 
     def user_dgl(self, arguments: list[str]) -> None:
-        """Run ``user-dgl ARGUMENTS``; raises `_Failure` where it fails."""
-        # -P: the package that this script imports, not one in the folder that it is called from.
+        """Run ``user-dgl ARGUMENTS`` and raise `_Failure` if it fails."""
+        # -P: run the package that this script imports, not one in the current folder.
         status, errors = self._run([sys.executable, "-P", "-m", "user_dgl", *arguments])
         if status:
             lines = [line for line in errors.splitlines() if line.strip()]
             raise _Failure(lines[-1].strip() if lines else f"exit status {status}")
 
     def _run(self, command: list[str]) -> tuple[int, str]:
-        """Exit status and error output."""
+        """Run a command and return its exit status and error output."""
         with self._lock:
             if self._stopped:
                 raise _Failure("interrupted")
@@ -330,10 +331,10 @@ class _Children:
 
 
 def _train(cell: Cell, results: Path, children: _Children) -> dict:
-    """The content of ``result.json``."""
+    """Train a cell and return the content of ``result.json``."""
     settings = cell.settings
     if cell.kind == "metattack":
-        # An attack takes longer than a training: it is made once for all methods.
+        # An attack takes longer than a training, so it is made once for all methods.
         config = load_config(cell.config, cell.settings)
         recipe = json.dumps([user_dgl.__version__, cell.seed, to_plain(config)["data"]])
         recipe = hashlib.sha256(recipe.encode()).hexdigest()[:8]
@@ -360,7 +361,7 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
     ----------
     cell : Cell
     result : dict
-        Content of ``result.json``; parts that a run does not have stay empty.
+        Content of ``result.json``; columns of sections that it lacks stay empty.
     digest : str
         Of its settings.
 
@@ -392,17 +393,17 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
 
 
 def read_rows(results: Path, table: str) -> pd.DataFrame:
-    """The rows of a table, those of the other settings too; empty where there is no file."""
+    """Return all rows of a table, also those of other settings; empty without a file."""
     file = results / f"{table}.csv"
     if not file.exists():
         return pd.DataFrame(columns=COLUMNS)
-    # As text, or a digest such as 12e456789012 would be a number.
+    # Read as text, because a digest such as 12e456789012 would be read as a number.
     rows = pd.read_csv(file, dtype=dict.fromkeys(_TEXT, str))
     return rows.reindex(columns=COLUMNS)
 
 
 def current_rows(cells: Sequence[Cell], results: Path) -> pd.DataFrame:
-    """The rows of finished cells of one table that are of the current settings."""
+    """Return the rows of the finished cells of one table that have the current settings."""
     finished = {cell.key for cell in survey(cells, results).finished}
     rows = read_rows(results, cells[0].table)
     keys = rows[KEY].itertuples(index=False, name=None)
@@ -410,7 +411,7 @@ def current_rows(cells: Sequence[Cell], results: Path) -> pd.DataFrame:
 
 
 def add_rows(results: Path, rows: list[dict]) -> None:
-    """Add rows of one table to its file, in place of those of the same cells."""
+    """Add rows of one table to its file; they replace rows of the same cells."""
     table = rows[0]["table"]
     with _locked(results):
         kept = read_rows(results, table).to_dict("records")
@@ -421,7 +422,7 @@ def add_rows(results: Path, rows: list[dict]) -> None:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a file aside and rename it, so that it is whole at any time."""
+    """Write a file under another name and rename it, so that it is never seen half written."""
     aside = file.with_name(f".{file.name}.part")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, file)
@@ -439,9 +440,9 @@ def _locked(folder: Path):
 
 
 def _reuse_rows(pending: list[Cell], state: Survey, results: Path, outcome: Outcome) -> list[Cell]:
-    """Copy the rows of finished cells of the same settings; returns the cells that remain.
+    """Copy rows of finished cells with the same settings, and return the cells that remain.
 
-    The full model of the ablation, say, is a cell of the random noise table too.
+    The full model of the ablation, for example, is also a cell of the random noise table.
     """
     known = {}
     for file in sorted(results.glob("*.csv")):
@@ -456,5 +457,5 @@ def _reuse_rows(pending: list[Cell], state: Survey, results: Path, outcome: Outc
     if rows:
         add_rows(results, rows)
         outcome.done += len(rows)
-        tqdm.write(f"{len(rows)} cells taken from finished ones of the same settings")
+        tqdm.write(f"{len(rows)} cells copied from finished cells with the same settings")
     return rest

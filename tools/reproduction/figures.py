@@ -1,4 +1,4 @@
-"""Pictures: parameter curves and heat maps of graphs. Needs matplotlib, the extra ``plot``."""
+"""Figures: parameter curves and heat maps of graphs; needs matplotlib, the extra ``plot``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,18 @@ from reproduction.cells import Cell
 from reproduction.tables import NAMES
 from user_dgl.output.report.figures import heat_map, normalised, share_inside
 
-# Cells of a heat map along a side: a graph of thousands of nodes has too few edges to see them
-# one by one.
+# Bins along a side of a heat map: single edges of a graph with thousands of nodes would not be
+# visible.
 BINS = 150
 
 
 def draw_parameters(rows: pd.DataFrame, results: Path) -> list[Path]:
-    """A PNG for each data set: NMI, ACC and ARI over each parameter.
+    """Draw one PNG for each data set: NMI, ACC and ARI over each parameter.
 
     Parameters
     ----------
     rows : DataFrame
-        Finished cells, their method such as ``alpha=0.1``.
+        Finished cells; a method is named like ``alpha=0.1``.
     results : Path
 
     Returns
@@ -61,7 +61,7 @@ def draw_parameters(rows: pd.DataFrame, results: Path) -> list[Path]:
 
 
 def draw_case_study(cells: Sequence[Cell], results: Path) -> list[Path]:
-    """A PNG for each run: the clean, the noisy and the learned graph side by side."""
+    """Draw one PNG for each run: the clean, the noisy and the learned graph side by side."""
     plt = _pyplot()
     files = []
     for cell in cells:
@@ -69,7 +69,7 @@ def draw_case_study(cells: Sequence[Cell], results: Path) -> list[Path]:
         groups = clusters if labels is None else labels
         order = np.lexsort((clusters, groups))
         maps = [heat_map(normalised(graph), order, BINS) for graph in graphs]
-        # One scale for all; a few crowded cells would leave the rest white.
+        # One scale for all graphs, because a few crowded cells would leave the rest white.
         top = np.quantile(np.concatenate([m[m > 0] for m in maps]), 0.98)
         figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), constrained_layout=True)
         titles = ("A", f"noisy A ({cell.rate} % flips)", "A'")

@@ -1,15 +1,15 @@
-"""The figures that the paper prints, typed in ``paper.csv``, which names its source."""
+"""Figures that the paper prints; ``paper.csv`` has them and names its source."""
 
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-# The tables of the paper have one column for each of these.
+# The methods in the columns of the paper's tables.
 METHODS = [
     "DeepWalk", "GAE", "VGAE", "ARGA", "AGE", "DGI", "GIC", "GCA", "GAE_CG", "ARGA_CG", "USER",
 ]  # fmt: skip
-# Our name of a variant: the column of the paper's ablation table.
+# From our name of a variant to the column of the paper's ablation table.
 VARIANTS = {
     "full": "USER",
     "without NPSI": "w.o. NPSI",
@@ -24,7 +24,7 @@ def _figures() -> pd.DataFrame:
 
 
 def printed(table: str, dataset: str) -> pd.DataFrame:
-    """NMI in percent: rate, method, mean, std; empty where the paper has nothing."""
+    """Return NMI in percent by rate and method (mean, std); empty where the paper has none."""
     figures = _figures()
     chosen = figures[(figures["table"] == table) & (figures["dataset"] == dataset)]
     return chosen[["rate", "method", "mean", "std"]]

@@ -1,4 +1,4 @@
-"""What every table consists of: data sets, methods, noise, seeds. Change the experiments here.
+"""The cells of every table: data sets, methods, noise, seeds. Change the experiments here.
 
 Rates are in percent.
 """
@@ -29,21 +29,22 @@ DATASETS = {
     "amazon_computers": ({"kind": "npz", "path": "graphdata_npz/amazon_cs.npz"}, 10),
     "coauthor_physics": ({"kind": "npz", "path": "graphdata_npz/coauthor_phy.npz"}, 5),
 }
-# The attacked graphs are those of the largest component, PubMed's of all nodes in Planetoid order.
+# The attacked graphs have the nodes of the largest component; PubMed's has all nodes, in the order
+# of Planetoid.
 _LARGEST = {"kind": "npz", "largest_component": True}
 ATTACKED = {
     "cora": ({**_LARGEST, "path": "prognn_meta/cora.npz"}, 7),
     "citeseer": ({**_LARGEST, "path": "prognn_meta/citeseer.npz"}, 6),
     "cora_ml": ({**_LARGEST, "path": "prognn_meta/cora_ml.npz"}, 7),
-    # No features: each node's neighbours serve as its features.
+    # It has no features: the neighbours of a node serve as its features.
     "polblogs": ({**_LARGEST, "path": "prognn_meta/polblogs.npz"}, 2),
     "pubmed": DATASETS["pubmed"],
 }
-# Where three seeds must do.
+# Data sets that take only this number of seeds.
 FEW_SEEDS = {"pubmed": 3}
 
-# Config of each method below configs/; a method has no cells on a set without one. Methods that
-# are optional run only when --methods names them.
+# Config of each method, below configs/. A method has cells only on the data sets of METHODS_OF.
+# Optional methods run only when --methods names them.
 METHODS = {
     "USER-DGL": "{dataset}.yaml",
     "user": "user/{dataset}.yaml",
@@ -51,7 +52,7 @@ METHODS = {
     "paper": "paper/{dataset}.yaml",
 }
 OPTIONAL = {"paper"}
-# Where a table has a config of its own for a data set.
+# Configs that replace those of METHODS for one table and data set.
 OTHER_CONFIGS = {("meta-attack", "citeseer", "USER-DGL"): "attacked/citeseer.yaml"}
 METHODS_OF = {
     "cora": ["USER-DGL", "user", "default", "paper"],
@@ -73,7 +74,7 @@ UNSEEN = (
 UNSEEN_RATES = (0, 50)
 UNSEEN_SEEDS = range(3)
 
-# Nodes and edges of the real graphs of configs/large/, each with its own config.
+# Nodes and edges of the real graphs of configs/large/; each graph has its own config.
 LARGE = {
     "dblp": (17_716, 52_867),
     "coauthor_cs": (18_333, 81_894),
@@ -85,10 +86,10 @@ LARGE = {
 }
 LARGE_SEEDS = range(3)
 
-# The paper's rivals, each trained by the model.kind of its name in lower case.
+# The paper's baselines; model.kind is the name in lower case.
 BASELINES = [name for name in paper.METHODS if name != "USER"]
-# AGE's own settings for a set, from its code, where they are not those for Cora. Wiki's features
-# have lengths in the hundreds: as they are, GAE's embeddings vanish and VGAE's loss is not finite.
+# AGE's code has other settings for some data sets. The features of Wiki have lengths in the
+# hundreds: without scaling, GAE's embeddings vanish and VGAE's loss is not finite.
 BASELINE_SETTINGS = {
     **{
         ("wiki", name): ("baseline.row_norm=l2",)
@@ -99,14 +100,15 @@ BASELINE_SETTINGS = {
 }
 BASELINES_SEEDS = range(5)
 
-# Rates of the paper's table, and graphs that are attacked at each, as many as in the paper. Form
-# large: 100 gradients a graph instead of one a flip, for the same harm (tools/bench_attack.py).
+# Rates of the paper's table, and the number of attacked graphs at each rate, as in the paper. Form
+# large takes 100 gradients for a graph instead of one for each flip, and does the same harm
+# (tools/bench_attack.py).
 OWN_ATTACK_RATES = (5, 10, 15, 20)
 OWN_ATTACK_SEEDS = range(5)
 OWN_ATTACK = ("data.noise.kind=metattack", "data.noise.attack.form=large")
 
-# Each supported model's config and settings with USER, and what takes USER away: A' = A, and the
-# model's own loss alone. GCN has none of its own and gets that of the graph autoencoder.
+# Config and settings of each supported model with USER. WITHOUT_USER takes USER away: A' = A and
+# only the model's own loss. GCN has no loss of its own and gets that of the graph autoencoder.
 _OWN_LOSS = ("train.lr=0.01", "train.epochs=100", "train.restarts=5")
 SUPPORTED = {
     "gcn": ("user/{dataset}.yaml", ()),
@@ -124,15 +126,15 @@ _ALONE = {
 }  # fmt: skip
 SUPPORTED_SEEDS = range(2)
 
-# The same model and data in one batch and in sixteen. An epoch in parts makes as many updates.
+# The same model and data in one batch and in sixteen. An epoch in parts makes sixteen updates.
 PARTS = ("pubmed", "coauthor_cs")
 PARTS_METHODS = {"full batch": (), "in parts": ("train.mode=partition", "train.epochs=30")}
 PARTS_SEEDS = range(5)
 
-# Those of the paper's rivals that it has links of, beside GAE, which is USER without its terms.
+# Baselines with link prediction in the paper, except GAE, which is USER without its terms.
 LINK_BASELINES = ("ARGA", "GAE_CG", "ARGA_CG")
-# Config and seeds of each method on the paper's sets; and sets whose results no setting was chosen
-# by.
+# Config and seeds of each method on the paper's data sets. LINK_UNSEEN are data sets whose results
+# were not used to choose any setting.
 LINK_METHODS = {
     "GAE": ("link/gae.yaml", range(3)),
     **{name: ("link/{dataset}.yaml", range(3)) for name in LINK_BASELINES},
@@ -141,7 +143,7 @@ LINK_METHODS = {
 LINK = ("citeseer", "wiki")
 LINK_UNSEEN = ("cora", "pubmed", "coauthor_physics")
 
-# For each data set: name, config, overrides. The first is what the others are compared with.
+# For each data set: name, config, overrides. The others are compared with the first.
 _GRADIENT = ["train.structure_lr=0.02", "loss.observed_edge_weight=10"]
 _VARIANTS = [
     ("full", "{dataset}.yaml", []),
@@ -178,7 +180,7 @@ GRID = {
 PARAMETERS_RATE = 10
 PARAMETERS_SEEDS = range(5)
 
-# What --thin leaves of a table, beside two of its rates: half an hour on two cores at most.
+# Seeds and data sets that --thin keeps, beside two rates: half an hour on two cores at most.
 THIN_SEEDS = range(2)
 THIN_DATASETS = {
     "baselines": ("cora", "citeseer"),
@@ -226,7 +228,7 @@ def meta_attack() -> list[Cell]:
 
 
 def baselines() -> list[Cell]:
-    """USER-DGL and the paper's rivals, from the same code, under random flips."""
+    """USER-DGL and the paper's baselines, from the same code, under random flips."""
     return [
         _cell("baselines", dataset, method, rate, seed, METHODS["USER-DGL"], overrides)
         for dataset in ("cora", "citeseer", "wiki")
@@ -275,7 +277,7 @@ def supported() -> list[Cell]:
 
 
 def unseen() -> list[Cell]:
-    """One config, unchanged, on sets that it was not made for."""
+    """One config, unchanged, on data sets that it was not made for."""
     return [
         _cell("unseen", dataset, "default", rate, seed)
         for dataset in UNSEEN
@@ -360,11 +362,11 @@ def parameters() -> list[Cell]:
 
 
 def case_study() -> list[Cell]:
-    """The runs whose graphs are drawn."""
+    """Runs whose graphs are drawn."""
     return [_cell("case-study", *which, keeps_run=True) for which in CASE_STUDY]
 
 
-# The paper's tables in its order, among them those of our own.
+# The paper's tables in the order of the paper, and our own between them.
 TABLES: dict[str, Callable[[], list[Cell]]] = {
     "random-noise": random_noise,
     "meta-attack": meta_attack,
@@ -405,7 +407,7 @@ def select(cells: Iterable[Cell], **wanted) -> list[Cell]:
 
 
 def thin(cells: list[Cell]) -> list[Cell]:
-    """Those of a table's cells that show its gist: two seeds, the lowest and the highest rate."""
+    """Select the cells of a short table: two seeds, the lowest and the highest rate."""
     rates = {cell.rate for cell in cells}
     return [
         cell
@@ -417,7 +419,7 @@ def thin(cells: list[Cell]) -> list[Cell]:
 
 
 def _with_rivals(dataset: str) -> list[tuple[str, tuple[str, ...]]]:
-    """USER-DGL and the paper's rivals, each with its settings."""
+    """Return USER-DGL and the paper's baselines, each with its settings."""
     return [("USER-DGL", ()), *((name, _of_baseline(dataset, name)) for name in BASELINES)]
 
 
@@ -426,7 +428,7 @@ def _of_baseline(dataset: str, method: str) -> tuple[str, ...]:
 
 
 def _cell(table, dataset, method, rate, seed, config=None, overrides=(), keeps_run=False) -> Cell:
-    """A cell with random flips; ``config`` is that of the method unless given."""
+    """Make a cell with random flips; the default ``config`` is the config of the method."""
     name = config.format(dataset=dataset) if config else config_name(table, dataset, method)
     path = CONFIGS / name
     kind = "random_flip" if rate else "none"
@@ -436,5 +438,5 @@ def _cell(table, dataset, method, rate, seed, config=None, overrides=(), keeps_r
 
 
 def _data_overrides(data: dict, num_clusters: int) -> tuple[str, ...]:
-    # One override for the section, so that nothing of the config's own data is left in it.
+    # One override replaces the whole section, so that nothing of the config's own data is left.
     return (f"data={json.dumps(data)}", f"model.num_clusters={num_clusters}")

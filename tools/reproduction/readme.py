@@ -25,13 +25,13 @@ _FLOORS = ("features_kmeans", "smooth_kmeans")
 
 
 def fill(file: Path, results: Path, tables: dict[str, Callable[[], list[Cell]]]) -> None:
-    """Renew what lies between ``<!-- TABLE -->`` and ``<!-- /TABLE -->`` in a file.
+    """Replace the text between ``<!-- TABLE -->`` and ``<!-- /TABLE -->`` in a file.
 
     Parameters
     ----------
     file : Path
     results : Path
-        Folder of the CSV files; rows of other settings than the current ones are left out.
+        Folder of the CSV files; rows with other settings than the current ones are left out.
     tables : dict of str to callable
         The cells of each table.
     """
@@ -52,7 +52,7 @@ def _by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[s
 
 
 def _planned(cells: list[Cell], dataset: str, method: str) -> dict[int, int]:
-    """Seeds of each rate."""
+    """Return the number of seeds of each rate."""
     seeds: dict[int, int] = {}
     for cell in cells:
         if (cell.dataset, cell.method) == (dataset, method):
@@ -61,7 +61,7 @@ def _planned(cells: list[Cell], dataset: str, method: str) -> dict[int, int]:
 
 
 def _rows_of(dataset: str, rows: pd.DataFrame, cells: list[Cell]) -> list[list[str]]:
-    """Floors, then each method that has finished cells."""
+    """Return rows of the floors, then of each method that has finished cells."""
     of_set = rows[rows["dataset"] == dataset]
     body: list[list[str]] = []
     for method in METHODS:
@@ -101,7 +101,7 @@ def _meta_attack(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
 
 
 def _rivals(table: str) -> Callable:
-    """Floors, ours and, in parentheses, the paper's, at the lowest and the highest rate."""
+    """Make a table of floors and methods at the lowest and highest rate; paper in parentheses."""
 
     def short(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
         rates = [cell.rate for cell in cells]
@@ -139,7 +139,7 @@ def _rivals(table: str) -> Callable:
 
 
 def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    """Without USER / with it."""
+    """Return a table of each encoder without USER and with it."""
     columns = list(dict.fromkeys((cell.dataset, cell.rate) for cell in cells))
     body = []
     for encoder in SUPPORTED:
@@ -197,7 +197,7 @@ def _parts(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
 
 
 def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    """AUC / AP, without standard deviations: those are in the page."""
+    """Return a table of AUC / AP; the page of the table has the standard deviations too."""
     body = []
     for dataset in LINK:
         of_set = rows[rows["dataset"] == dataset]
@@ -229,7 +229,7 @@ def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
 
 
 def _means(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
-    """Mean at each rate, with the number of seeds where some are missing."""
+    """Return the mean at each rate, with the number of seeds where some are missing."""
     return [
         f"{values.mean():.1f}" + (f" [{len(values)}]" if len(values) < n else "")
         if len(values := rows.loc[rows["rate"] == rate, column].dropna())

@@ -7,7 +7,7 @@ from scipy import stats
 
 
 def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table and an empty line.
+    """Return a Markdown table and an empty line.
 
     >>> markdown(["a", "b"], [["1", "2"]])
     ['| a | b |', '|---|---|', '| 1 | 2 |', '']
@@ -19,7 +19,7 @@ def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
 
 
 def mean_std(values: Sequence[float], planned: int, form: str = "z.1f") -> str:
-    """``mean ± std``, with the number of values in brackets where it is below ``planned``.
+    """Return ``mean ± std``, with the number of values in brackets where it is below ``planned``.
 
     >>> mean_std([1.0, 3.0], 2), mean_std([1.0, 3.0], 10), mean_std([2.0], 1), mean_std([], 3)
     ('2.0 ± 1.4', '2.0 ± 1.4 [2]', '2.0', '')
@@ -35,7 +35,7 @@ def mean_std(values: Sequence[float], planned: int, form: str = "z.1f") -> str:
 
 
 def interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % interval, by Student's t; the width is nan for one value."""
+    """Return the mean and the half width of its 95 % interval (Student's t; nan for one value)."""
     differences = np.asarray(differences, dtype=float)
     n = len(differences)
     if n < 2:
@@ -45,7 +45,7 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def paired(differences: Sequence[float], planned: int) -> str:
-    """A mean difference, its interval, and whether it is above, equal to or below 0.
+    """Return a mean difference, its interval, and "above", "equal" or "below" 0.
 
     >>> paired([1.0, 2.0, 3.0], 3), paired([2.0, 3.0, 4.0], 10), paired([1.0], 1)
     ('+2.0 ± 2.5 equal', '+3.0 ± 2.5 above [3]', '+1.0')

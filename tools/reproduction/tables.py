@@ -86,7 +86,7 @@ def report(table: str, rows: pd.DataFrame, cells: Sequence[Cell]) -> str:
 
 
 def _order(plan: pd.DataFrame, column: str, present) -> list:
-    """Values of the plan that are present, in its order."""
+    """Return the values of the plan that are present, in the order of the plan."""
     present = set(present)
     return [value for value in plan[column].unique() if value in present]
 
@@ -103,7 +103,7 @@ def _by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[s
 def _floor_rows(
     rows: pd.DataFrame, metric: str, planned: dict[int, int], floors: dict[str, str] = FLOORS
 ) -> list[list[str]]:
-    """One row a floor; one for each method too where the floor depends on its features."""
+    """Return a row for each floor, or one for each method if the floor depends on its features."""
     body = []
     for floor, name in floors.items():
         column = f"{floor}_{metric}"
@@ -133,7 +133,7 @@ def _method_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> li
 
 
 def _paper_rows(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]:
-    """The best of the paper's methods, with its name, and USER."""
+    """Return two rows of the paper: the best of its methods, with its name, and USER."""
     figures = paper.printed(table, dataset)
     if figures.empty:
         return []
@@ -156,7 +156,7 @@ def _printed(figure: pd.Series) -> str:
 
 
 def _of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]:
-    """A row for each of the paper's columns."""
+    """Return a row for each method of the paper."""
     figures, body = paper.printed(table, dataset), []
     for method in paper.METHODS:
         chosen = figures[figures["method"] == method].set_index("rate")
@@ -167,7 +167,7 @@ def _of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]
 
 
 def _all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
-    """The paper's eleven columns."""
+    """Return a table of the paper's eleven methods."""
     body = _of_paper(table, dataset, rates)
     if not body:
         return []
@@ -179,7 +179,7 @@ def _all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
 def _beside_paper(
     table: str, dataset: str, rows: pd.DataFrame, planned: dict[int, int]
 ) -> list[list[str]]:
-    """A row for each method, the paper's figure behind each entry, and the paper's USER."""
+    """Return a row for each method, with the paper's figures, and a row for the paper's USER."""
     figures = paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
     body = [
         [
@@ -197,7 +197,7 @@ def _beside_paper(
 
 
 def _ahead_of(rows: pd.DataFrame, first: str, planned: dict[int, int]) -> list[list[str]]:
-    """How far one method is ahead of each other one on the same graphs."""
+    """Return the paired differences between one method and each other method."""
     nmi = rows.pivot(index=["rate", "seed"], columns="method", values="nmi")
     if first not in nmi:
         return []
@@ -218,7 +218,7 @@ def _differences(rows: pd.DataFrame, floor: str) -> pd.Series:
 
 
 def _link_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
-    """Rivals by their dot products, ours by its own and by the learned score."""
+    """Return a row for each method: dot products, and for ours also the learned score."""
     body = []
     for method, score, name in (
         *((name, "dot", name) for name in LINK_METHODS if name != "USER-DGL"),
@@ -313,7 +313,7 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
 
 
 def _rivals_page(table: str, note: str) -> Callable:
-    """USER-DGL and its rivals beside one of the paper's tables."""
+    """Make a page of USER-DGL and the baselines beside one of the paper's tables."""
 
     def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         lines = [LEGEND, f"In parentheses: the paper's mean. {note}", ""]
@@ -360,7 +360,7 @@ def _supported_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
 
 
 def _in_order(rows: pd.DataFrame, plan: pd.DataFrame) -> pd.DataFrame:
-    """Rows with their methods in the order of the plan."""
+    """Sort rows by the order of the methods in the plan."""
     methods = _order(plan, "method", rows["method"])
     return rows.sort_values("method", key=lambda m: m.map(methods.index), kind="stable")
 
