@@ -4,8 +4,8 @@
 ``python tools/bench_processes.py CONFIG [section.key=value ...] --processes 1,2,4 --runs 3``
 
 Runs of the numbers of processes alternate. Times are medians over all epochs except the first two
-of each run. Results are compared with the run with the first number of processes: the largest relative
-difference among the losses of all epochs, and the number of nodes in another cluster.
+of each run. Results are compared with the run with the first number of processes: the largest
+relative difference among the losses of all epochs, and the number of nodes in another cluster.
 """
 
 import argparse

@@ -5,8 +5,8 @@
 
 The script prepares each data set as ``configs/default.yaml`` does, lets each criterion choose among
 the numbers that ``model.num_clusters=auto`` chooses from, and writes FOLDER/num-clusters.csv and
-.md. A set that is in the CSV file is not run again. All criteria except the spectral ones judge k-means
-of the smoothed features. Only this script reads labels; no criterion does.
+.md. A set that is in the CSV file is not run again. All criteria except the spectral ones judge
+k-means of the smoothed features. Only this script reads labels; no criterion does.
 """
 
 import argparse
