@@ -8,7 +8,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from reproduction.cells import Cell
-from reproduction.tables import NAMES
+from reproduction.rows import NAMES
 from user_dgl.output.report.figures import heat_map, normalised, share_inside
 
 # Bins along a side of a heat map: single edges of a graph with thousands of nodes would not be

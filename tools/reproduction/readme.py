@@ -18,8 +18,8 @@ from reproduction.plan import (
     THIN_SEEDS,
     config_name,
 )
+from reproduction.rows import LINK_FLOORS, NAMES
 from reproduction.summary import markdown, mean_std, paired
-from reproduction.tables import LINK_FLOORS, NAMES
 
 _FLOORS = ("features_kmeans", "smooth_kmeans")
 

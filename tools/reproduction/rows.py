@@ -1,0 +1,234 @@
+"""Rows of the tables of results: methods, floors, the paper's figures, paired differences."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from reproduction import paper
+from reproduction.cells import ASSIGNMENTS
+from reproduction.plan import LINK_METHODS
+from reproduction.summary import markdown, mean_std, paired
+
+NAMES = {
+    "cora": "Cora",
+    "citeseer": "Citeseer",
+    "wiki": "Wiki",
+    "pubmed": "PubMed",
+    "acm": "ACM",
+    "dblp": "DBLP",
+    "amazon_photo": "Amazon Photo",
+    "coauthor_cs": "Coauthor CS",
+    "uai2010": "UAI2010",
+    "cora_ml": "Cora-ML",
+    "polblogs": "Polblogs",
+    "amazon_computers": "Amazon Computers",
+    "coauthor_physics": "Coauthor Physics",
+    "facebook": "Facebook",
+    "twitch_de": "Twitch DE",
+    "com_dblp": "com-DBLP",
+}
+FLOORS = {
+    "features_kmeans": "features_kmeans",
+    "smooth_kmeans": "smooth_kmeans",
+    "prepared_features_kmeans": "features_kmeans, prepared features",
+    "prepared_smooth_kmeans": "smooth_kmeans, prepared features",
+}
+LINK_FLOORS = {
+    "features_cosine": "cosine of features",
+    "smoothed_cosine": "cosine of smoothed features",
+    "prepared_features_cosine": "cosine of prepared features",
+    "prepared_smoothed_cosine": "cosine of smoothed prepared features",
+}
+
+
+def in_plan_order(plan: pd.DataFrame, column: str, present) -> list:
+    """Return the values of the plan that are present, in the order of the plan."""
+    present = set(present)
+    return [value for value in plan[column].unique() if value in present]
+
+
+def num_planned(plan: pd.DataFrame, dataset: str, rate: int) -> int:
+    chosen = plan[(plan["dataset"] == dataset) & (plan["rate"] == rate)]
+    return chosen["seed"].nunique()
+
+
+def by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
+    return [mean_std(rows.loc[rows["rate"] == r, column], n) for r, n in planned.items()]
+
+
+def floor_rows(
+    rows: pd.DataFrame, metric: str, planned: dict[int, int], floors: dict[str, str] = FLOORS
+) -> list[list[str]]:
+    """Return a row for each floor, or one for each method if the floor depends on its features."""
+    body = []
+    for floor, name in floors.items():
+        column = f"{floor}_{metric}"
+        known = rows.dropna(subset=[column])
+        if known.empty:
+            continue
+        groups = known.groupby(["rate", "seed"])[column]
+        if (groups.max() - groups.min() < 0.01).all():
+            once = known.drop_duplicates(["rate", "seed"])
+            body.append([name, *by_rate(once, column, planned)])
+        else:
+            body += [
+                [f"{name} ({method})", *by_rate(chosen, column, planned)]
+                for method, chosen in known.groupby("method", sort=False)
+            ]
+    return body
+
+
+def method_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
+    body = []
+    for method, chosen in rows.groupby("method", sort=False):
+        body.append([method, *by_rate(chosen, metric, planned)])
+        for name in ASSIGNMENTS if metric == "nmi" else []:
+            if chosen[f"nmi_{name}"].notna().any():
+                body.append([f"{method}, {name}", *by_rate(chosen, f"nmi_{name}", planned)])
+    return body
+
+
+def paper_rows(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]:
+    """Return two rows of the paper: the best of its methods, with its name, and USER."""
+    figures = paper.printed(table, dataset)
+    if figures.empty:
+        return []
+    best, user = [f"paper: best of {figures['method'].nunique()}"], ["paper: USER"]
+    for rate in rates:
+        chosen = figures[figures["rate"] == rate].set_index("method")
+        if chosen.empty:
+            best.append("")
+            user.append("")
+            continue
+        first = chosen["mean"].idxmax()
+        best.append(f"{printed(chosen.loc[first])} ({first})")
+        user.append(printed(chosen.loc["USER"]))
+    return [best, user]
+
+
+def printed(figure: pd.Series) -> str:
+    text = f"{figure['mean']:.1f}"
+    return text if np.isnan(figure["std"]) else f"{text} ± {figure['std']:.1f}"
+
+
+def of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[list[str]]:
+    """Return a row for each method of the paper."""
+    figures, body = paper.printed(table, dataset), []
+    for method in paper.METHODS:
+        chosen = figures[figures["method"] == method].set_index("rate")
+        if not chosen.empty:
+            cells = [printed(chosen.loc[rate]) if rate in chosen.index else "" for rate in rates]
+            body.append([method, *cells])
+    return body
+
+
+def all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
+    """Return a table of the paper's eleven methods."""
+    body = of_paper(table, dataset, rates)
+    if not body:
+        return []
+    return [f"NMI of the paper's methods on {NAMES[dataset]}:", "", *markdown(
+        ["paper", *(f"{rate} %" for rate in rates)], body
+    )]  # fmt: skip
+
+
+def beside_paper(
+    table: str, dataset: str, rows: pd.DataFrame, planned: dict[int, int]
+) -> list[list[str]]:
+    """Return a row for each method, with the paper's figures, and a row for the paper's USER."""
+    figures = paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
+    body = [
+        [
+            method,
+            *(
+                f"{entry} ({figures[method, rate]:.1f})".strip()
+                if (method, rate) in figures
+                else entry
+                for rate, entry in zip(planned, by_rate(chosen, "nmi", planned), strict=True)
+            ),
+        ]
+        for method, chosen in rows.groupby("method", sort=False)
+    ]
+    return [*body, ["paper: USER", *(f"({figures['USER', rate]:.1f})" for rate in planned)]]
+
+
+def ahead_of(rows: pd.DataFrame, first: str, planned: dict[int, int]) -> list[list[str]]:
+    """Return the paired differences between one method and each other method."""
+    nmi = rows.pivot(index=["rate", "seed"], columns="method", values="nmi")
+    if first not in nmi:
+        return []
+    body = []
+    for method in rows["method"].unique():
+        if method != first:
+            difference = nmi[first] - nmi[method]
+            cells = [
+                paired(difference[difference.index.get_level_values("rate") == r], n)
+                for r, n in planned.items()
+            ]
+            body.append([f"{first} − {method}", *cells])
+    return body
+
+
+def differences(rows: pd.DataFrame, floor: str) -> pd.Series:
+    return rows["nmi"] - rows[f"{floor}_nmi"]
+
+
+def link_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
+    """Return a row for each method: dot products, and for ours also the learned score."""
+    body = []
+    for method, score, name in (
+        *((name, "dot", name) for name in LINK_METHODS if name != "USER-DGL"),
+        ("USER-DGL", "dot", "USER-DGL, dot product"),
+        ("USER-DGL", "learned", "USER-DGL"),
+    ):
+        chosen = rows[rows["method"] == method]
+        if not chosen.empty:
+            body.append([name, *by_rate(chosen, f"{score}_{metric}", planned)])
+    return body
+
+
+def link_differences(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
+    chosen, body = rows[rows["method"] == "USER-DGL"], []
+    for floor, name in LINK_FLOORS.items():
+        difference = chosen[f"learned_{metric}"] - chosen[f"{floor}_{metric}"]
+        if difference.notna().any():
+            cells = [paired(difference[chosen["rate"] == r], n) for r, n in planned.items()]
+            body.append([f"USER-DGL − {name}", *cells])
+    return body
+
+
+def paired_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+    body = []
+    for method, chosen in rows.groupby("method", sort=False):
+        for floor, name in FLOORS.items():
+            difference = differences(chosen, floor)
+            if difference.notna().any():
+                cells = [paired(difference[chosen["rate"] == r], n) for r, n in planned.items()]
+                body.append([f"{method} − {name}", *cells])
+    return body
+
+
+def denoising_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+    body = []
+    for method, chosen in rows.groupby("method", sort=False):
+        body.append([f"{method}: AUC", *by_rate(chosen, "weight_auc", planned)])
+        body.append([f"{method}: AP", *by_rate(chosen, "weight_ap", planned)])
+        if chosen["estimated_share"].notna().any():
+            share = chosen.assign(estimated_share=100 * chosen["estimated_share"])
+            body.append([f"{method}: estimated share", *by_rate(share, "estimated_share", planned)])
+        for column, name in (
+            ("self_share", "share of own features"),
+            ("critic_power", "power of the critic's weights"),
+        ):
+            if chosen[column].notna().any():
+                shown = [counts(chosen.loc[chosen["rate"] == r, column]) for r in planned]
+                body.append([f"{method}: {name}", *shown])
+    # The noise depends on the seed alone, not on the method.
+    once = rows.drop_duplicates(["rate", "seed"])
+    once = once.assign(true_share=100 * once["true_share"])
+    return [*body, ["true share", *by_rate(once, "true_share", planned)]]
+
+
+def counts(values: pd.Series) -> str:
+    return ", ".join(f"{name} {n}" for name, n in values.value_counts().items())
