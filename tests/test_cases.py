@@ -265,7 +265,7 @@ def test_s08_weights_are_said_to_be_ignored(trained):
 
 def test_s09_stored_zeros_are_no_edges(trained):
     run = trained("s09")
-    assert any("3 stored zeros are no edges" in line for line in run.result["notes"])
+    assert any("3 stored zeros are not edges" in line for line in run.result["notes"])
     assert run.result["num_features"] == 200
 
 

@@ -132,7 +132,7 @@ def test_s09_sparse_files(case, cases_root):
     data = case("s09_directed_csr.npz", "s09_sparse_features.npz", "s09_labels.npy")
     assert (data.num_nodes, data.graph.num_edges) == (24, 61)
     assert "made symmetric" in notes(data)
-    assert "3 stored zeros are no edges" in notes(data)
+    assert "3 stored zeros are not edges" in notes(data)
     assert sp.issparse(data.feat)
     assert data.feat.shape == (24, 200)
     assert data.feat.nnz == 161
@@ -394,9 +394,11 @@ def test_a_third_column_is_of_numbers_or_is_none(files, text, message):
 
 def test_ids_with_a_point(files):
     floats = "".join(f"{u}.0,{v}.0\n" for u, v in ("01", "12", "23"))
-    with pytest.raises(InputError, match=r":1: node 0\.0 has no row in .*with a point: write 0\)"):
+    with pytest.raises(
+        InputError, match=r":1: node 0\.0 has no row in .*with a decimal point: write 0\)"
+    ):
         files(floats, "id,x\n" + as_csv(ROWS, ids=range(4)))
-    with pytest.raises(InputError, match=r"such as '0\.0' in .*with a point: write 0\)"):
+    with pytest.raises(InputError, match=r"such as '0\.0' in .*with a decimal point: write 0\)"):
         files(floats, as_csv(ROWS))
     with pytest.raises(InputError, match=r"labels:2: node 0\.0 is not in .*: write 0\)"):
         files(PATH, None, "id,label\n0.0,a\n1.0,b\n")
@@ -422,7 +424,7 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path):
     for name in ("pipe", "pipe.npy", "pipe.npz", "pipe.mat", "pipe.graphml", "pipe.bin"):
         if name != "pipe":
             (tmp_path / name).symlink_to(tmp_path / "pipe")
-        with pytest.raises(InputError, match=f"{name}: a pipe or device: save what it gives"):
+        with pytest.raises(InputError, match=f"{name}: a pipe or device: save its content"):
             load_edge_list(tmp_path / name)
     for load in (load_pickle, read_labels_of, load_edge_list):
         with pytest.raises(InputError, match="/dev/zero: a pipe or device"):
@@ -438,21 +440,23 @@ def test_a_file_larger_than_the_memory_is_not_read(files, monkeypatch):
     monkeypatch.setattr(data_files, "available_memory_mb", lambda: 0.001)
     monkeypatch.setattr(Path, "read_bytes", pytest.fail)
     for load in (load_pickle, load_edge_list):
-        with pytest.raises(InputError, match=r"e\.csv: would take .* GB of memory"):
+        with pytest.raises(InputError, match=r"e\.csv: needs .* GB of memory"):
             load(path)
 
 
 @pytest.mark.parametrize("name", ["e.npz.gz", "e.npy.GZ", "e.bin.gz"])
 def test_packed_files_that_have_to_be_unpacked_first(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(b"x"))
-    with pytest.raises(InputError, match=r"is read where it lies: unpack it \(gunzip\)"):
+    with pytest.raises(InputError, match=r"cannot be read gzipped: unpack it with gunzip"):
         load_edge_list(tmp_path / name)
 
 
 def test_no_advice_to_unpickle(tmp_path):
     for content in (gzip.compress(b"x"), b"\x80\x04N."):
         (tmp_path / "x.npy").write_bytes(content)
-        with pytest.raises(InputError, match=r"of objects, or of another format.*: save it anew"):
+        with pytest.raises(
+            InputError, match=r"it contains objects, or has another format.*: save it again"
+        ):
             load_edge_list(tmp_path / "x.npy")
 
 
@@ -709,12 +713,12 @@ def test_without_features_no_label_changes_the_graph(files):
         data = files("0,1\n", None, labels)
         assert data.num_nodes == 3
         assert data.feat is None
-        assert "its rows say that there are 3 nodes" in notes(data)
+        assert "the graph has 3 nodes, one for each row" in notes(data)
         assert "1 of 3 nodes have no edges" in notes(data)
     for labels in ("8,x\n7,y\n9,x\n", "7,y\n8,x\nstranger,x\n", "7,y\n8,\n6,x\n", "7,y\n5,y\n"):
         data = files("7,8\n", None, labels)
         assert data.node_ids == ("7", "8")
-        assert "1 ids outside the graph left out" in notes(data)
+        assert "1 ids that are not in the graph ignored" in notes(data)
     assert data.labels.tolist() == [0, -1]
     with pytest.raises(InputError, match="labels:1: node a is not in the graph"):
         files("7,8\n", None, "a,x\nb,y\n")

@@ -128,8 +128,8 @@ def test_layouts(layout, tmp_path):
     assert data.notes == (
         "1 self-loop entries dropped",
         "directed: made symmetric, 3 entries give 2 undirected edges",
-        "1 stored zeros are no edges",
-        "1 weights other than 1 ignored: every edge counts 1",
+        "1 stored zeros are not edges",
+        "1 weights other than 1 ignored: every edge has weight 1",
     )
 
 

@@ -35,14 +35,14 @@ def test_graph_features_and_labels(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge": None}, "edge.csv.gz: not found: data.path is the folder that holds raw/"),
+        ({"edge": None}, "edge.csv.gz: not found: data.path must be the folder that contains raw/"),
         ({"edge": "0,1\n1,4\n"}, "line 2: node 4, expected 0..3"),
         ({"edge": "0,1\n-1,3\n"}, "line 2: node -1, expected 0..3"),
         ({"num_node_list": "-1\n"}, "-1 nodes: expected 1 or more"),
         ({"edge": "0,1,2\n"}, "3 columns, expected 2"),
         ({"edge": "0,a\n"}, "not a table of numbers"),
         ({"node_feat": "1,2\n"}, "node-feat.csv.gz: 1 rows for 4 nodes"),
-        ({"node_label": "1,0\n" * 4}, "2 labels a node, expected one"),
+        ({"node_label": "1,0\n" * 4}, "2 labels per node, expected one"),
         ({"num_node_list": "2\n2\n"}, "2 graphs: expected a data set of one graph"),
     ],
 )

@@ -117,7 +117,7 @@ def test_last_id_may_be_known_to_the_graph_alone(tmp_path):
         ({"index": "6\n2\n5\n"}, r"test\.index:2: id 2 "),
         ({"index": "6\n4\n"}, "test.index 2: they must agree"),
         ({"ally": PARTS["ally"][:2]}, "ally 2"),
-        ({"tx": sp.csr_matrix(TX[:, :2])}, "differ in columns"),
+        ({"tx": sp.csr_matrix(TX[:, :2])}, "differ in the number of columns"),
         ({"allx": ALLX}, r"ind\.tiny\.allx: expected a CSR matrix, got ndarray"),
         ({"ty": sp.csr_matrix(TX)}, r"ind\.tiny\.ty: expected one-hot"),
         ({"graph": [[1], [0]]}, r"ind\.tiny\.graph: expected a dict"),
@@ -139,7 +139,7 @@ def test_files_that_do_not_fit(changes, message, tmp_path):
 
 def test_missing_files(tmp_path):
     write_set(tmp_path)
-    with pytest.raises(InputError, match=r"ind\.cora\.graph: not found.*has tiny$"):
+    with pytest.raises(InputError, match=r"ind\.cora\.graph: not found.*contains tiny$"):
         load_planetoid(tmp_path, "cora")
     (tmp_path / "ind.tiny.ty").unlink()
     with pytest.raises(InputError, match=r"ind\.tiny\.ty: No such file"):

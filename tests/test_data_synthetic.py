@@ -87,7 +87,10 @@ def test_dense_and_tiny_graphs():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_nodes": 4, "num_blocks": 5}, "num_nodes=4: expected one for each of the 5 blocks"),
+        (
+            {"num_nodes": 4, "num_blocks": 5},
+            "num_nodes=4: expected at least one for each of the 5 blocks",
+        ),
         ({"num_features": 4, "num_blocks": 5}, "num_features=4"),
         ({"num_nodes": 10, "num_blocks": 1, "average_degree": 10}, "50 distinct edges do not fit"),
         ({"num_nodes": 10, "num_blocks": 5, "average_degree": 2, "mixing": 0.0}, "do not fit"),

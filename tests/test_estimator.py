@@ -165,7 +165,7 @@ def test_what_is_cleaned_is_said(data, adjacency, model):
     said = " ".join(str(warning.message) for warning in caught)
     assert "90 self-loop entries dropped" in said
     assert "made symmetric" in said
-    assert "every edge counts 1" in said
+    assert "every edge has weight 1" in said
     assert _same(model, other)
 
 
@@ -200,7 +200,7 @@ def _with(matrix, place, value):
         (lambda a, x: (a, x[:80]), r"90 nodes, features have 80 rows"),
         (lambda a, x: (a, x[:, :0]), r"no columns"),
         (lambda a, x: (a, x.toarray()[0]), r"features of shape \(200,\)"),
-        (lambda a, x: (a.toarray().astype(str), x), r"square adjacency of numbers"),
+        (lambda a, x: (a.toarray().astype(str), x), r"square adjacency matrix of numbers"),
         (lambda a, x: ([[0, 1], [1]], x), r"adjacency: not a matrix"),
         (lambda a, x: (a[:2, :2], x[:2]), r"3 clusters asked for, 2 nodes given"),
         (lambda a, x: (torch.zeros(2, 2, 2).to_sparse(), x), r"expected a matrix"),

@@ -362,7 +362,7 @@ def test_predict_new_links(run_dir, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n000,n001\nn002,x\n", ":2: node x is none of the 150 nodes of the run"),
+        ("n000,n001\nn002,x\n", ":2: node x is not one of the 150 nodes of the run"),
         ("source,target\nn000,n001\nn005,n005\n", ":3: a node with itself"),
         ("n000\nn001\n", ":1: one column"),
         ("", "empty"),

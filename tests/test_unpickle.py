@@ -181,7 +181,7 @@ def test_missing_file_and_other_content(tmp_path):
     with pytest.raises(InputError, match="missing: No such file"):
         load_pickle(tmp_path / "missing")
     (tmp_path / "number").write_bytes(pickle.dumps(3))
-    with pytest.raises(InputError, match="number: pickle holds no array"):
+    with pytest.raises(InputError, match="number: the pickle is not an array"):
         load_pickle(tmp_path / "number")
 
 

@@ -1,37 +1,42 @@
-"""What every loader returns."""
+"""`AttributedGraph`, which every loader returns, and checks that the loaders share."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
 UNLABELLED = -1
-# What to do about features that are no numbers: where the settings can fill them, and elsewhere.
+# Advice in messages about features that are not finite. The first one is for loaders that obey
+# ``data.missing_features``, the second one for all others.
 FILL = "fill them in, or set data.missing_features=mean (or zero)"
-GET_ANEW = "get or make the data anew"
+GET_ANEW = "download or create the data again"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, eq=False)
 class AttributedGraph:
-    """A graph with node features, and labels that scores read, and an attack, but no training.
+    """A graph with optional node features and labels.
 
     Attributes
     ----------
     graph : Graph
     feat : scipy CSR (N, F) float32, or None
+        Features of the nodes.
     labels : int64 (N,) or None
-        0..C-1, or `UNLABELLED`. Never read by training, candidate choice, stopping or selection;
-        beside scores, only ``data.noise.kind=metattack`` reads them.
+        Classes 0..C-1, or `UNLABELLED`. Labels are read by metrics and by
+        ``data.noise.kind=metattack``, never by training, candidate choice, stopping or selection.
     node_ids : tuple of str (N,) or None
-        The user's own ids in node order; None: 0..N-1.
+        The user's own ids in node order. None means that the ids are 0..N-1.
     notes : tuple of str
-        What was cleaned or decided while reading, one line each.
+        Lines for the user that say what the loader cleaned or decided.
     """
 
     graph: Graph
@@ -40,7 +45,7 @@ class AttributedGraph:
     node_ids: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         num_nodes = self.graph.num_nodes
         for name, rows in (
             ("features", None if self.feat is None else self.feat.shape[0]),
@@ -48,17 +53,23 @@ class AttributedGraph:
             ("node ids", None if self.node_ids is None else len(self.node_ids)),
         ):
             if rows is not None and rows != num_nodes:
-                raise InputError(f"the graph has {num_nodes} nodes, {name} have {rows} rows")
+                raise InputError(f"the graph has {num_nodes} nodes, but {name} have {rows} rows")
         if self.feat is not None:
             check_finite(self.feat, "features")
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Number of nodes N."""
         return self.graph.num_nodes
 
     def subgraph(self, nodes: np.ndarray) -> "AttributedGraph":
-        """The graph induced by ``nodes`` (ascending ids), renumbered in that order."""
+        """Return the subgraph induced by ``nodes``.
+
+        Parameters
+        ----------
+        nodes : int64 (K,)
+            Node numbers in ascending order. Node ``nodes[i]`` becomes node i of the subgraph.
+        """
         new_id = np.full(self.num_nodes, -1, dtype=np.int64)
         new_id[nodes] = np.arange(len(nodes))
         u, v = new_id[self.graph.src.numpy()], new_id[self.graph.dst.numpy()]
@@ -75,7 +86,7 @@ class AttributedGraph:
 
 
 def largest_component(data: AttributedGraph) -> AttributedGraph:
-    """The largest connected component, nodes in ascending original order."""
+    """Return the largest connected component. The order of its nodes does not change."""
     count, component = sp.csgraph.connected_components(data.graph.to_scipy(), directed=False)
     if count <= 1:
         return data
@@ -86,12 +97,21 @@ def largest_component(data: AttributedGraph) -> AttributedGraph:
     return replace(part, notes=(*part.notes, note))
 
 
-def check_finite(feat: sp.csr_matrix, source, remedy: str = GET_ANEW) -> None:
-    """Refuse NaN and infinite features; the message names ``source`` and the rows.
+def check_finite(feat: sp.csr_matrix, source: Path | str, remedy: str = GET_ANEW) -> None:
+    """Check that all features are finite.
+
+    Parameters
+    ----------
+    feat : scipy CSR (N, F)
+    source : path or text
+        Origin of the features, for the message.
+    remedy : str
+        Advice at the end of the message.
 
     Raises
     ------
     InputError
+        Some features are NaN or infinite. The message names their rows.
     """
     bad = ~np.isfinite(feat.data)
     if bad.any():
@@ -102,44 +122,51 @@ def check_finite(feat: sp.csr_matrix, source, remedy: str = GET_ANEW) -> None:
         )
 
 
-def check_text(array, source) -> None:
-    """Refuse text that is none: NumPy stores code points as numbers and checks no range.
+def check_text(array: np.ndarray, source: Path | str) -> None:
+    """Check that an array of text contains valid Unicode. Arrays of other types pass.
+
+    NumPy stores code points as 32-bit numbers and does not check their range.
 
     Raises
     ------
     InputError
+        A code point is a surrogate or larger than U+10FFFF.
     """
     if array.dtype.kind == "U":
         code = np.dtype("u4").newbyteorder(array.dtype.byteorder)
         points = np.frombuffer(array.tobytes(), code)
         if (points > 0x10FFFF).any() or ((points >= 0xD800) & (points <= 0xDFFF)).any():
-            raise InputError(f"{source}: text that is no Unicode: make it anew")
+            raise InputError(f"{source}: text that is not valid Unicode: create the file again")
 
 
-def index_labels(values, source="labels") -> np.ndarray:
-    """Labels of any kind as 0..C-1 in sorted order.
+def index_labels(values: ArrayLike, source: Path | str = "labels") -> np.ndarray:
+    """Replace labels of any kind by the class numbers 0..C-1, in sorted order of the labels.
 
-    Empty text, None and NaN become `UNLABELLED`, and so does -1, unless the labels are exactly -1
-    and 1. Text that holds only whole numbers is sorted as numbers.
+    Empty text, None and NaN become `UNLABELLED`. So does -1, unless the labels are exactly -1
+    and 1. If every label is a whole number written as text, the labels are sorted as numbers.
 
     Parameters
     ----------
     values : array-like (N,)
         Numbers, text or None.
     source : path or text
-        What messages name.
+        Origin of the labels, for messages.
+
+    Returns
+    -------
+    int64 (N,)
 
     Raises
     ------
     InputError
-        Labels of any other type.
+        A label has any other type, or its text is not valid Unicode.
 
     >>> index_labels(["b", "", "a"]).tolist(), index_labels([3, -1, 7]).tolist()
     ([1, -1, 0], [0, -1, 1])
     """
     values = np.asarray(values)
     check_text(values, source)
-    kinds = {values.dtype} if values.dtype.kind not in "biufUSO" else set()
+    kinds: set[object] = {values.dtype} if values.dtype.kind not in "biufUSO" else set()
     if values.dtype.kind == "O":
         allowed = (str, Number, np.bool_, type(None))
         kinds = {type(v).__name__ for v in values.flat if not isinstance(v, allowed)}
@@ -166,12 +193,12 @@ def index_labels(values, source="labels") -> np.ndarray:
 
 
 def one_line(error: Exception) -> str:
-    """What an exception says, on one line."""
+    """Return the message of an exception as one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def some(items, most=10) -> str:
-    """The first of many items, for messages.
+def some(items: Sequence[object] | np.ndarray, most: int = 10) -> str:
+    """Return the first ``most`` items as text, for messages.
 
     >>> some([4, 11, 18], most=2)
     '4, 11, ...'

@@ -1,1 +1,1 @@
-"""Graphs in files of one's own: edges, features and labels as text, arrays or matrices."""
+"""Load the user's own graph files: edges, features and labels as text, arrays or matrices."""

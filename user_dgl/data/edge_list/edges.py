@@ -1,6 +1,6 @@
-"""One's own graph: a file of any usual format, and files of features and labels beside it."""
+"""Load the user's own graph: a file with the graph, and optional files of features and labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.edge_list.features import Features, load_array, read_features
-from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows, read_labels
+from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows
 from user_dgl.data.formats.dgl_file import load_dgl_file
 from user_dgl.data.formats.graphml import load_graphml
 from user_dgl.data.formats.mat import load_mat
@@ -33,8 +33,7 @@ from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number,
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
-__all__ = ["load_edge_list", "read_labels", "read_pairs"]
-
+# Usual names of the columns with the ends of the edges and with their weights, in lower case.
 _END_NAMES = frozenset(
     end + suffix
     for end in (
@@ -48,8 +47,8 @@ _END_NAMES |= {"citing", "cited"}
 _END_STARTS = ("from_", "to_", "source_", "target_")
 _WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
 
-
-# What reads a graph file, by its ending. Any other is text, but for an array (.npy) of edges.
+# For each ending, the loader of a graph file. Of the other endings, .npy is an array of edges or an
+# adjacency matrix, and all others are text.
 _LOADERS = {
     ".npz": load_npz,
     ".mtx": load_matrix_market,
@@ -59,16 +58,34 @@ _LOADERS = {
     ".bin": load_dgl_file,
     ".dgl": load_dgl_file,
 }
-# Those that list nodes under ids: rows of another file are matched to these as to ids in text.
+# In these formats every node has an id. So the rows of other files are matched to the nodes by id,
+# as for a text of edges. In the other formats of `_LOADERS`, nodes are the rows of a matrix.
 _BY_ID = (".graphml", ".xml")
 
 
 @dataclass(frozen=True, eq=False)
 class _Edges:
-    """Edges as the file holds them: ends (M,) as positions among the distinct ids `names`.
+    """Edges of a file, not yet matched to the rows of other files.
 
-    `whole` where it says which nodes there are, and not only which have edges; `in_rows` where
-    these have an order of their own, as the rows of a matrix.
+    Attributes
+    ----------
+    path : Path
+    u, v : int64 (M,)
+        Ends of the edges, as positions in ``names``.
+    names : ndarray
+        Distinct ids of the nodes that the file names.
+    notes : list of str
+        Lines for the user that say what was decided.
+    text : TextFile or None
+        The file, if it is a text.
+    whole : bool
+        Whether the file lists all nodes, also those without edges.
+    in_rows : bool
+        Whether the nodes have an order of their own, as the rows of a matrix have.
+    features : Features or None
+        Features in the same file.
+    labels : LabelRows or None
+        Labels in the same file.
     """
 
     path: Path
@@ -84,10 +101,11 @@ class _Edges:
 
     @property
     def num_named(self) -> int:
+        """Number of nodes that the file names."""
         return len(self.names)
 
     def error(self, name: int, problem: str) -> InputError:
-        """The error for an id, at the first line that names it."""
+        """Make an error for the id ``names[name]``, with the first line that contains it."""
         if self.text is None:
             return InputError(f"{self.path}: {problem}")
         return self.text.error(int(np.argmax((self.u == name) | (self.v == name))), problem)
@@ -101,43 +119,54 @@ def load_edge_list(
     header: bool | str = "auto",
     columns: Sequence[str] = (),
 ) -> AttributedGraph:
-    """A graph in the user's own files.
+    """Load a graph from the user's own files.
+
+    The ending of ``edges``, without a final ``.gz``, determines its format:
+
+    - ``.npz``, ``.mtx``, ``.mat``, ``.graphml`` or ``.xml``, and ``.bin`` or ``.dgl``
+      (`dgl.save_graphs`): see the loaders in `user_dgl.data.formats`. Most of these files may also
+      contain features and labels.
+    - ``.npy``: an adjacency matrix (N, N), or whole numbers (M, 2) or (2, M), which are the ids of
+      the ends of each edge.
+    - Any other ending: text with two ids per row, separated by commas, tabs, semicolons or blanks,
+      with or without header. Lines that start with ``#`` or ``%`` are comments. A column with a
+      name such as ``weight``, or without header a third column of numbers, contains weights. A row
+      of weight 0 is not an edge, and all other weights become 1.
+
+    Nodes are in ascending order of their ids: by value if the ids are numbers, else by code points.
+    So the order of the lines does not matter. The nodes are determined as follows:
+
+    - If the rows of the features have ids, these are the nodes.
+    - If the rows of the features have no ids, row k belongs to id k; or to id k + 1, if the largest
+      id equals the number of rows; or to the k-th smallest id, if there are as many ids as rows.
+    - Without features, labels whose rows have no ids determine the nodes in the same way. Only the
+      number of rows matters, not which of them have a label.
+    - Else the nodes are those that the file of edges names.
 
     Parameters
     ----------
     edges : Path
-        By its ending, before a ``.gz``: ``.npz`` (`user_dgl.data.formats.npz.load_npz`), ``.mtx``,
-        ``.mat``, ``.graphml``, ``.bin`` or ``.dgl`` (`dgl.save_graphs`), which may hold features
-        and labels too, see the loader of that name; ``.npy``: an adjacency (N, N), or whole numbers
-        (M, 2) or (2, M), the ids of the ends. Else text: two ids a row, separated by commas, tabs,
-        semicolons or blanks, with or without header; lines that start with ``#`` or ``%`` are
-        comments. A column that the header calls ``weight`` or the like, or without header a third
-        column of numbers, is a weight: rows of weight 0 are no edges, other weights do not count.
     features : Path, optional
-        See `user_dgl.data.edge_list.features.read_features`; in place of those in ``edges``.
+        See `user_dgl.data.edge_list.features.read_features`. These features replace those in
+        ``edges``.
     labels : Path, optional
-        See `user_dgl.data.edge_list.labels.read_labels`; in place of those in ``edges``.
+        See `user_dgl.data.edge_list.labels.read_labels`. These labels replace those in ``edges``.
     missing : str
         See `user_dgl.data.reading.matrices.as_features`.
     header : bool or "auto"
-        Whether the first row of a text of edges names its columns. By itself that is found where
-        it names the ends of edges as is usual, or holds text above numbers.
+        Whether the first row of a text of edges is a header. With "auto" it is a header if it
+        contains usual names for the ends of edges, or text above numbers.
     columns : sequence of str
-        Names of the two columns with the ends, where the header has other names than the usual.
+        Names of the two columns with the ends, if the header does not use usual names.
 
     Returns
     -------
     AttributedGraph
-        Nodes in ascending order of their ids (numbers by value, else by code points), so the order
-        of lines does not matter. With features that carry ids, these are the nodes. With rows in
-        order, row k belongs to id k, or to id k + 1 if the largest id is the number of rows, or to
-        the k-th smallest id if there are as many ids as rows. Without features the nodes are those
-        that edges name; labels in order are rows like features, but their values do not count.
 
     Raises
     ------
     InputError
-        Files unreadable, malformed (with the line), or not fitting each other.
+        The files are unreadable, malformed (with the line) or do not fit each other.
     """
     edges = Path(edges)
     ends = _read_ends(edges, missing, header, columns)
@@ -152,7 +181,7 @@ def load_edge_list(
         (ends.labels, labels, "labels"),
     ):
         if carried is not None and given is not None:
-            notes.append(f"{edges.name}: its {what} give way to those of {Path(given).name}")
+            notes.append(f"{edges.name}: its {what} are replaced by those of {Path(given).name}")
 
     graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
     if str(cleaning):
@@ -160,7 +189,7 @@ def load_edge_list(
     alone = int((graph.degree == 0).sum())
     if alone:
         notes.append(f"{ends.path.name}: {alone} of {len(names)} nodes have no edges")
-    # Edges alone do not name the nodes that have none.
+    # A file of edges alone does not name the nodes without edges.
     all_named = feats is not None or ends.whole
     matched, label_notes = (None, []) if rows is None else match_labels(rows, names, all_named)
     return AttributedGraph(
@@ -173,23 +202,26 @@ def load_edge_list(
 
 
 def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
-    """Pairs of nodes in a text file as `load_edge_list` reads edges; further columns do not count.
+    """Read pairs of nodes from a text file of edges, see `load_edge_list`.
+
+    Columns other than the ends are ignored.
 
     Parameters
     ----------
     path : Path
     node_ids : sequence of str (N,)
-        The nodes there are.
+        Ids of all nodes, in node order.
 
     Returns
     -------
     int64 (2, M)
-        Positions among ``node_ids``, in the order of the rows.
+        Positions in ``node_ids``, in the order of the rows.
 
     Raises
     ------
     InputError
-        File unreadable or malformed, an id of no node, a node with itself; with the line.
+        The file is unreadable or malformed, an id is not in ``node_ids``, or a pair contains the
+        same node twice. The message names the line.
     """
     text, columns, _ = _open_ends(Path(path))
     read = _read_ids(text, columns, {})
@@ -200,9 +232,11 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
     if len(unknown):
         row = int(np.argmax(np.isin(u, unknown) | np.isin(v, unknown)))
         name = names[u[row] if place[u[row]] < 0 else v[row]]
-        raise text.error(row, f"node {name!s} is none of the {len(node_ids)} nodes of the run")
+        raise text.error(row, f"node {name!s} is not one of the {len(node_ids)} nodes of the run")
     if (u == v).any():
-        raise text.error(int(np.argmax(u == v)), "a node with itself: expected two nodes a row")
+        raise text.error(
+            int(np.argmax(u == v)), "a pair of a node with itself: expected two different nodes"
+        )
     return place[pairs]
 
 
@@ -215,19 +249,21 @@ def _read_ends(path: Path, missing: str, header: bool | str, columns: Sequence[s
     else:
         read = _of_graph(path, _LOADERS[kind](path, missing), kind not in _BY_ID)
     if header != "auto" or columns:
-        read.notes.append(f"{path.name}: no text, so data.header and data.columns have no effect")
+        read.notes.append(
+            f"{path.name}: not a text file, so data.header and data.columns have no effect"
+        )
     return read
 
 
 def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
-    """Edges, features and labels of a file that says which nodes there are."""
+    """Take edges, features and labels from a file that lists all nodes."""
     names = np.arange(data.num_nodes) if data.node_ids is None else tidy_ids(data.node_ids)
     fault = unusable(names)
     if fault:
         raise InputError(f"{path}: node {fault[0]}: {fault[1]}")
     row = repeated_row(names)
     if row is not None:
-        raise InputError(f"{path}: id {names[row]!r} given twice, up to blanks: rename one")
+        raise InputError(f"{path}: id {names[row]!r} given twice, apart from blanks: rename one")
     u, v = data.graph.src.numpy().astype(np.int64), data.graph.dst.numpy().astype(np.int64)
     notes = [f"{path.name}: {note}" for note in data.notes]
     features = labels = None
@@ -246,7 +282,7 @@ def _read_array(path: Path) -> _Edges:
     if array.dtype.kind not in "iu" or not array.size:
         raise InputError(
             f"{path}: array of shape {array.shape} and type {array.dtype}: expected an adjacency "
-            "(N, N), or whole numbers (M, 2), the ids of the ends of each edge"
+            "matrix (N, N), or whole numbers (M, 2), the ids of the ends of each edge"
         )
     u, v = array.T if array.shape[1] == 2 else array
     codes, names = index_ids(np.concatenate([u, v]))
@@ -256,7 +292,7 @@ def _read_array(path: Path) -> _Edges:
 def _open_ends(
     path: Path, header: bool | str = "auto", columns: Sequence[str] = ()
 ) -> tuple[TextFile, tuple[int, int], int | None]:
-    """A text of edges, with the columns of their ends and of their weight."""
+    """Open a text of edges, and find the columns of the ends and of the weight."""
     text = open_text(path)
     first, rest = text.sample[0], text.sample[1:]
     if header == "auto":
@@ -267,7 +303,7 @@ def _open_ends(
     if text.num_columns < 2:
         raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
     if any(len(row) != text.num_columns for row in text.sample):
-        text.check_rows()  # the parser would fill a row that is too short
+        text.check_rows()  # the parser does not refuse rows that are too short
     u_column, v_column, weight_column = _find_columns(text, columns)
     return text, (u_column, v_column), weight_column
 
@@ -286,7 +322,8 @@ def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges
 
     third = max(u_column, v_column) + 1
     unsure = not text.header and weight_column is None and third < text.num_columns
-    # Numbers here and there, beyond the sample: weights that could not be told from text.
+    # Below the sample, the third column contains some numbers. Then it is probably a column of
+    # weights, and its other cells are mistakes.
     if unsure and any(map(_counts, pd.unique(columns[third]))):
         text.check_rows(numbers=(third,))
     notes = text.notes()
@@ -295,8 +332,8 @@ def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges
         alone = u[0] != v[0] and len(u) > 1 and (np.bincount(codes)[first] == 1).all()
         if alone and not any(map(_counts, names[first])):
             notes.append(
-                f"{path.name}: first row taken as an edge, though neither {names[first[0]]!r} nor "
-                f"{names[first[1]]!r} occurs again: set data.header=true if it names the columns"
+                f"{path.name}: first row taken as an edge, although neither {names[first[0]]!r} "
+                f"nor {names[first[1]]!r} occurs again: set data.header=true if it is a header"
             )
     ignored = [_column_name(text, c) for c in range(text.num_columns) if c not in used]
     if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
@@ -306,7 +343,7 @@ def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges
         where = _column_name(text, weight_column)
         bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if len(bad):
-            text.check_rows()  # a row cut short reads as NaN: then say so
+            text.check_rows()  # a row that is too short reads as NaN, and this names its line
             problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
             if len(bad) > 1:
                 problem += f"; {len(bad)} such rows, the next in line {text.line_of(bad[1])}"
@@ -315,12 +352,13 @@ def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges
             u, v = u[weight != 0], v[weight != 0]
             notes.append(f"{path.name}: {int((weight == 0).sum())} rows of weight 0 dropped")
         if not np.isin(weight, (0, 1)).all():
-            notes.append(f"{path.name}: weights in {where} ignored: every edge counts 1")
+            notes.append(f"{path.name}: weights in {where} ignored: every edge has weight 1")
     return _Edges(path, u, v, names, notes, text)
 
 
 def _names_nodes(first: list[str], rest: list[list[str]]) -> bool:
-    # A row that starts with an empty name, the index column of a data frame, names no nodes.
+    # A first row that starts with an empty cell is a header above the index column of a data frame.
+    # Any other first row is data if one of its cells occurs again below.
     cells = {cell.strip() for row in rest for cell in row} - {""}
     return bool(first[0].strip()) and any(cell.strip() in cells for cell in first)
 
@@ -330,12 +368,12 @@ def _names_end(name: str) -> bool:
 
 
 def _counts(cell: str) -> bool:
-    """Whether a cell is a number that is there."""
+    """Whether a cell is a number and not missing."""
     return is_number(cell.strip()) and cell.strip() not in MISSING
 
 
 def _find_columns(text: TextFile, chosen: Sequence[str]) -> tuple[int, int, int | None]:
-    """Columns of the two ends and of the weight."""
+    """Find the columns of the two ends and of the weight."""
     if not text.header:
         third = [row[2] for row in text.sample if len(row) > 2]
         return 0, 1, 2 if any(map(_counts, third)) else None
@@ -353,7 +391,7 @@ def _find_columns(text: TextFile, chosen: Sequence[str]) -> tuple[int, int, int 
             )
         ends = [header.index(name) for name in chosen]
     elif len(ends) < 2:
-        # An empty name tops the index column of a data frame, or a column of nothing.
+        # A column without name is the index column of a data frame, or is empty.
         left = [c for c, name in enumerate(names) if name and c not in weights]
         ends = left if any(names) else [0, 1]
         if len(ends) != 2 and text.num_columns > 2:
@@ -363,7 +401,7 @@ def _find_columns(text: TextFile, chosen: Sequence[str]) -> tuple[int, int, int 
             )
         ends = ends if len(ends) == 2 else [0, 1]
     weights = [c for c in weights if c not in ends]
-    return (*ends, weights[0] if weights else None)
+    return ends[0], ends[1], weights[0] if weights else None
 
 
 def _column_name(text: TextFile, column: int) -> str:
@@ -372,7 +410,10 @@ def _column_name(text: TextFile, column: int) -> str:
     return f"column {column + 1}"
 
 
-def _read_ids(text: TextFile, ends: tuple[int, int], dtypes: dict) -> list[np.ndarray]:
+def _read_ids(
+    text: TextFile, ends: tuple[int, int], dtypes: Mapping[int, type]
+) -> list[np.ndarray]:
+    """Read all columns; the ends are int64 if all ids are whole numbers, else text."""
     sampled = tidy_ids([cells[c] for cells in text.sample for c in ends if len(cells) > c])
     if not is_text(sampled) and not may_respell(text.body):
         columns = text.read(dtypes, infer=ends)
@@ -384,17 +425,26 @@ def _read_ids(text: TextFile, ends: tuple[int, int], dtypes: dict) -> list[np.nd
 def _nodes(
     edges: _Edges, features: Features | None, labels: LabelRows | None
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Ids in node order, node of each id of the edges, and notes."""
+    """Determine the nodes; see `load_edge_list`.
+
+    Returns
+    -------
+    names : ndarray (N,)
+        Ids in node order.
+    place : int64
+        The node of each id in ``edges.names``.
+    notes : list of str
+    """
     if features is not None and features.ids is not None:
         names, source = features.ids, features.path
     elif features is not None:
         return _nodes_of_rows(edges, features.feat.shape[0], "features", features.path)
     elif labels is not None and not labels.by_id and not edges.whole:
-        # Blank rows too: which nodes have a label must not change what is trained.
+        # Rows without label count too, because labels must not influence training.
         num_rows, path = len(labels.values), labels.path
         names, place, notes = _nodes_of_rows(edges, num_rows, "labels", path)
         if len(names) > edges.num_named:
-            notes.append(f"{path.name}: its rows say that there are {num_rows} nodes")
+            notes.append(f"{path.name}: the graph has {num_rows} nodes, one for each row")
         return names, place, notes
     else:
         names, source = edges.names, edges.path
@@ -403,11 +453,11 @@ def _nodes(
     if len(missing):
         code = int(missing[0])
         name = edges.names[code]
-        problem = f"node {name!s} has no row in {source}: add it or drop its edges"
+        problem = f"node {name!s} has no row in {source}: add a row or remove its edges"
         raise edges.error(code, problem + spelling_hint(name))
     if edges.whole and len(names) != edges.num_named:
         raise InputError(
-            f"{edges.path}: {edges.num_named} nodes, {source} has {len(names)}: they must agree"
+            f"{edges.path}: {edges.num_named} nodes, but {source} has {len(names)}: they must agree"
         )
     return names, place, []
 
@@ -415,7 +465,7 @@ def _nodes(
 def _nodes_of_rows(
     edges: _Edges, num_rows: int, what: str, source: Path
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """`_nodes` where rows of another file stand for the nodes, in ascending order of their ids."""
+    """Determine the nodes from the rows of another file that have no ids; see `_nodes`."""
     if edges.in_rows and edges.num_named == num_rows:
         return edges.names, np.arange(num_rows), []
     if is_text(edges.names):
@@ -434,7 +484,10 @@ def _nodes_of_rows(
         note = f"{edges.path.name}: ids start at 1: id 1 is the first row of {source.name}"
         return np.arange(1, num_rows + 1), edges.names - 1, [note]
     if edges.num_named == num_rows:
-        note = f"{edges.path.name}: ids have gaps: rows of {source.name} taken in ascending order"
+        note = (
+            f"{edges.path.name}: ids have gaps: the rows of {source.name} belong to the ids in "
+            "ascending order"
+        )
         return edges.names, np.arange(num_rows), [note]
     raise InputError(
         f"{edges.path}: edges name {edges.num_named} nodes (largest id {high}), {what} have "

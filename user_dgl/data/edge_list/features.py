@@ -1,5 +1,6 @@
-"""Files of node features, rows in order or with ids: text, NumPy, SciPy, MatrixMarket, MATLAB."""
+"""Read node features from text, NumPy, SciPy, MatrixMarket or MATLAB files."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,15 +28,17 @@ from user_dgl.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features as the file holds them.
+    """Features of a file, not yet matched to the nodes of a graph.
 
     Attributes
     ----------
     path : Path
     feat : scipy CSR (R, F) float32
     ids : ndarray (R,) or None
-        Distinct node ids, ascending, of which `feat` is in the order; None: rows in node order.
+        Node ids of the rows of `feat`, distinct and ascending. None means that the rows have no ids
+        and are in the order of the nodes.
     notes : list of str
+        Lines for the user that say what was decided.
     """
 
     path: Path
@@ -45,27 +48,38 @@ class Features:
 
 
 def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -> Features:
-    """Features of a file.
+    """Read a file of features.
+
+    The ending of the file determines its format:
+
+    - ``.npy``: an array (N, F);
+    - ``.npz``: a file of `scipy.sparse.save_npz`, or a file of `numpy.savez` with one array (N, F)
+      and perhaps the ids of its rows as an array ``ids``;
+    - ``.mtx``: a MatrixMarket file;
+    - ``.mat``: a MATLAB file with a variable named as in `user_dgl.data.formats.mat.FEATURE_NAMES`;
+    - any other ending: delimited text.
+
+    The first column of a text contains ids in these cases: its name in the header says so; or it
+    contains text; or it contains distinct whole numbers, and either more than half of them are ids
+    in the edges, or they count the rows from 0 or 1.
 
     Parameters
     ----------
     path : Path
-        ``.npy``: array (N, F); ``.npz``: `scipy.sparse.save_npz`, or `numpy.savez` of one array
-        (N, F) and perhaps of the ids of its rows, ``ids``; ``.mtx``; ``.mat``, a variable named as
-        in `formats.mat.FEATURE_NAMES`; else delimited text. In text, the first column holds
-        ids if its name says so, if it holds text, or if it holds distinct whole numbers that either
-        include more than half of the ids of the edges or count the rows.
     edge_names : ndarray
-        Distinct ids that the edges name.
+        Distinct ids that occur in the edges.
     missing : str
         See `user_dgl.data.reading.matrices.as_features`.
 
     Raises
     ------
     InputError
-        File unreadable, cell that is no number, an id given twice, NaN or infinite features.
+        The file is unreadable, a cell is not a number, an id is given twice, or a feature is NaN or
+        infinite.
     """
-    path, kind, notes = Path(path), ending(path), []
+    path, kind = Path(path), ending(path)
+    notes: list[str] = []
+    ids: np.ndarray | None
     if kind in _MATRICES:
         matrix, ids = _MATRICES[kind](path)
         feat = as_features(matrix, path, missing, notes)
@@ -78,7 +92,7 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
     if has_header(first, rest, lambda names: names[0] in ID_NAMES) or _counts(first):
         text = text.without_header()
     width = text.num_columns
-    # A first column that may hold ids is read as text; a column alone cannot.
+    # The first column may contain ids, so it is read as text, unless it is the only column.
     columns = text.read({column: np.float32 for column in range(min(1, width - 1), width)})
     ids, notes = None, text.notes()
     if width > 1:
@@ -91,23 +105,31 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
         else:
             columns[0] = _as_numbers(names)[codes]
     try:
-        filled = []
+        filled: list[str] = []
         feat = as_features(np.column_stack(columns), path, missing, filled)
         if filled:
             text.check_rows()
             notes += [f"{path.name}: {note}" for note in filled]
     except InputError:
-        text.check_rows()  # a row cut short reads as NaN: then name its line instead
+        text.check_rows()  # a row that is too short reads as NaN, and this names its line
         raise
     return Features(path, feat if ids is None else feat[np.argsort(codes)], ids, notes)
 
 
 def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> None:
-    """Refuse rows whose id is missing or that an earlier row has.
+    """Check that every row has an id and that the ids are distinct.
+
+    Parameters
+    ----------
+    text : TextFile
+        The file, for messages.
+    codes, names : ndarray
+        Ids of the rows, as `index_ids` returns them.
 
     Raises
     ------
     InputError
+        An id is missing, spans several lines or occurs twice.
     """
     fault = unusable(names)
     if fault:
@@ -117,17 +139,19 @@ def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> No
         raise text.error(row, f"node {names[codes[row]]!s} given twice: keep one row")
 
 
-def _npz_matrix(path: Path):
+def _npz_matrix(path: Path) -> tuple[np.ndarray | sp.spmatrix, np.ndarray | None]:
     return (load_sparse(path), None) if "format" in member_names(path) else load_npz_array(path)
 
 
-def _mat_matrix(path: Path):
+def _mat_matrix(path: Path) -> tuple[np.ndarray | sp.spmatrix, None]:
     variables = read_mat(path, FEATURE_NAMES)
-    return variables[find(variables, FEATURE_NAMES)], None
+    name = find(variables, FEATURE_NAMES)
+    assert name is not None  # read_mat returns at least one of these variables
+    return variables[name], None
 
 
-# By ending: the matrix of a file, and the ids of its rows where it has them.
-_MATRICES = {
+# For each ending, a function that reads the matrix of a file and the ids of its rows, or None.
+_MATRICES: dict[str, Callable[[Path], tuple[np.ndarray | sp.spmatrix, np.ndarray | None]]] = {
     ".npy": lambda path: (load_array(path), None),
     ".npz": _npz_matrix,
     ".mtx": lambda path: (read_matrix_market(path), None),
@@ -136,53 +160,79 @@ _MATRICES = {
 
 
 def load_array(path: Path) -> np.ndarray:
-    """Array of an ``.npy`` file, mapped and not read; pickled objects are refused."""
+    """Map the array of an ``.npy`` file into memory. Pickled objects are refused.
+
+    Raises
+    ------
+    InputError
+        The file is unreadable or damaged, contains objects or is in fact an ``.npz`` file.
+    """
     file_size(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    except Exception as error:  # NumPy's parser of headers raises many kinds on damaged ones
+    except Exception as error:  # NumPy raises many kinds on damaged headers
         problem = one_line(error)
-        if "pickle" in problem:  # NumPy's advice is to load it in spite of that
-            problem = "of objects, or of another format"
-        raise InputError(f"{path}: not a plain npy array ({problem}): save it anew") from None
+        if "pickle" in problem:  # NumPy's message advises to allow pickles, which is not safe
+            problem = "it contains objects, or has another format"
+        raise InputError(f"{path}: not a plain npy array ({problem}): save it again") from None
     if not isinstance(array, np.ndarray):
-        raise InputError(f"{path}: holds several arrays: save the one meant with numpy.save")
+        raise InputError(f"{path}: holds several arrays: save only one, with numpy.save")
     return array
 
 
 def load_npz_array(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """The one array of an ``.npz`` file, and the ids of its rows if there are any beside it.
+    """Read the only array of an ``.npz`` file, and the ids of its rows if the file has them.
+
+    Returns
+    -------
+    array : ndarray
+    ids : ndarray or None
 
     Raises
     ------
     InputError
-        File unreadable or damaged, several arrays, pickled objects.
+        The file is unreadable or damaged, or contains several arrays or pickled objects.
     """
     arrays = {name: read_member(path, name) for name in sorted(member_names(path))}
     ids = [name for name in arrays if name.lower() in ID_NAMES]
     others = [name for name in arrays if name not in ids]
-    plain = all(isinstance(array, np.ndarray) for array in arrays.values())
-    if len(others) != 1 or len(ids) > 1 or not plain:
+    plain = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    if len(others) != 1 or len(ids) > 1 or len(plain) < len(arrays):
         raise InputError(
-            f"{path}: holds {', '.join(arrays) or 'nothing'}: expected one array, and perhaps one "
-            "called `ids`, saved with numpy.savez"
+            f"{path}: holds {', '.join(arrays) or 'nothing'}: expected one array, and perhaps "
+            "another one called `ids`, saved with numpy.savez"
         )
-    return arrays[others[0]], arrays[ids[0]] if ids else None
+    return plain[others[0]], plain[ids[0]] if ids else None
 
 
 def index_array_ids(ids: np.ndarray, num_rows: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """`index_ids` of the ids of an array's rows; refuses those that name no row or two.
+    """Check the ids of an array's rows, and apply `index_ids` to them.
+
+    Parameters
+    ----------
+    ids : ndarray
+        One id per row, as the file contains them.
+    num_rows : int
+        Number of rows of the array.
+    path : Path
+        Name for messages.
+
+    Returns
+    -------
+    codes, names : ndarray
+        See `index_ids`.
 
     Raises
     ------
     InputError
+        There is not one id per row, or an id is unusable or occurs twice.
     """
     if ids.shape != (num_rows,) or ids.dtype.kind not in "iuU":
         raise InputError(
             f"{path}: ids of shape {ids.shape} and type {ids.dtype} for {num_rows} rows: expected "
-            "a whole number or text for each"
+            "a whole number or text for each row"
         )
     check_text(ids, path)
     codes, names = index_ids(ids.astype(object))
@@ -196,24 +246,29 @@ def index_array_ids(ids: np.ndarray, num_rows: int, path: Path) -> tuple[np.ndar
 
 
 def _counts(first: list[str]) -> bool:
-    # The column names that pandas gives an array: a feature row 0, 1, 2, ... would be a marvel.
+    # pandas names the columns of an array 0, 1, 2, ... A row of features with exactly these values
+    # is very unlikely.
     return len(first) > 2 and first == [str(column) for column in range(len(first))]
 
 
-def _holds_ids(text: TextFile, codes, names, edge_names) -> bool:
+def _holds_ids(
+    text: TextFile, codes: np.ndarray, names: np.ndarray, edge_names: np.ndarray
+) -> bool:
     if text.header and (not text.header[0] or text.header[0].lower() in ID_NAMES):
         return True
     known = positions(names, edge_names) >= 0
     if not is_text(names):
         distinct = len(names) == len(codes)
         counting = len(names) > 2 and (counts_up(names) or counts_up(names, 1))
-        # Not all: a mistyped id must be named, not turn the column of ids into a feature.
+        # More than half suffices. If all were required, a mistyped id would turn the ids into a
+        # feature, instead of an error that names this id.
         return distinct and (2 * int(known.sum()) > len(known) or counting)
     numbers = sum(map(is_number, names))
     if numbers == len(names):
         return False
     if not known.all() and not is_text(edge_names) and 2 * numbers > len(names):
-        text.check_rows(numbers=range(text.num_columns))  # a slip in a column of numbers
+        # Most cells are numbers, so a text is probably a mistake.
+        text.check_rows(numbers=range(text.num_columns))
     return True
 
 

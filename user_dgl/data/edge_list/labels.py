@@ -1,8 +1,9 @@
-"""Files of node labels: one a line in node order, ``id label`` lines, ``.npy``, ``.npz``, ``.mat``.
+"""Read node labels from text, ``.npy``, ``.npz`` or ``.mat`` files.
 
-Labels serve scores only; see `user_dgl.data.attributed_graph.AttributedGraph`.
+Labels are never used for training; see `user_dgl.data.attributed_graph.AttributedGraph`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,16 +34,18 @@ _LABEL_NAMES = frozenset(("label", "labels", "class", "classes", "cluster", "gro
 
 @dataclass(frozen=True, eq=False)
 class LabelRows:
-    """Labels as the file holds them.
+    """Labels of a file, not yet matched to the nodes of a graph.
 
     Attributes
     ----------
     path : Path
     values : ndarray (R,)
-        Text, blank where missing, or numbers.
+        One label per row: text, empty if it is missing, or numbers.
     text : TextFile or None
+        The file, if it is a text.
     codes, names : ndarray or None
-        Distinct ids, ascending, and the position of each row's id among them; None: node order.
+        ``names`` are the distinct ids in ascending order, and row r has the id
+        ``names[codes[r]]``. None means that the rows have no ids and are in the order of the nodes.
     """
 
     path: Path
@@ -53,35 +56,36 @@ class LabelRows:
 
     @property
     def by_id(self) -> bool:
-        """Whether rows carry ids."""
+        """Whether the rows have ids."""
         return self.names is not None
 
     def error(self, row: int, problem: str) -> InputError:
-        """The error for a row, at its line if the file has lines."""
+        """Make an error for a row, with its line if the file is a text."""
         return self.text.error(row, problem) if self.text else InputError(f"{self.path}: {problem}")
 
     @property
     def num_rows(self) -> int:
-        """Rows up to the last that holds a label."""
+        """Number of rows up to the last row with a label."""
         return _last_given(self.values)
 
 
 def read_label_rows(path: Path) -> LabelRows:
-    """Labels of a file.
+    """Read a file of labels. `read_labels` describes the formats.
 
     Raises
     ------
     InputError
-        File unreadable, more than two columns, an id given twice.
+        The file is unreadable or has more than two columns, or an id is given twice.
     """
     path, kind = Path(path), ending(path)
     if kind == ".mat":
         variables = read_mat(path, LABEL_NAMES)
         name = find(variables, LABEL_NAMES)
-        values, problem = one_label_a_node(variables[name], path)
-        if problem:
-            raise InputError(f"{path}: {name}: {problem}: expected one a node")
-        return LabelRows(path, values)
+        assert name is not None  # read_mat returns at least one of these variables
+        labels, problem = one_label_a_node(variables[name], path)
+        if labels is None:
+            raise InputError(f"{path}: {name}: {problem}: expected one label per node")
+        return LabelRows(path, labels)
     if kind in (".npy", ".npz"):
         values, ids = (load_array(path), None) if kind == ".npy" else load_npz_array(path)
         if values.ndim != 1 or values.dtype.kind not in "biufU":
@@ -109,7 +113,7 @@ def read_label_rows(path: Path) -> LabelRows:
 def match_labels(
     rows: LabelRows, names: np.ndarray, all_named: bool = True
 ) -> tuple[np.ndarray, list[str]]:
-    """Labels of the nodes, and notes on what was done.
+    """Match the rows of a file of labels to the nodes.
 
     Parameters
     ----------
@@ -117,32 +121,37 @@ def match_labels(
     names : ndarray (N,)
         Ids in node order.
     all_named : bool
-        Whether an id that is none of them must be a slip; else it may be a node without edges.
+        Whether ``names`` is known to contain all nodes. If so, an unknown id in the file is an
+        error. If not, an unknown id may belong to a node without edges.
 
     Returns
     -------
     labels : int64 (N,)
         0..C-1, or `UNLABELLED`.
     notes : list of str
+        Lines for the user that say what was decided.
 
     Raises
     ------
     InputError
-        Rows that do not fit the nodes.
+        The rows do not fit the nodes.
     """
     notes = rows.text.notes() if rows.text else []
     labels = np.full(len(names), UNLABELLED, dtype=np.int64)
-    if rows.by_id:
+    if rows.codes is not None and rows.names is not None:
         place = positions(names, rows.names)[rows.codes]
         known = place >= 0
         if not known.all():
             row = int(np.flatnonzero(~known)[0])
-            # Ids beyond the graph are harmless only if they cannot be misspelt or shifted ones.
+            # If every node has its row, unknown ids are harmless. Else they may be wrong spellings
+            # of the ids that have no row, or ids that are counted from another number.
             if known.sum() < len(names) and (all_named or not known.any()):
                 name = rows.names[rows.codes[row]]
                 problem = f"node {name!s} is not in the graph: check the id"
                 raise rows.error(row, problem + spelling_hint(name))
-            notes.append(f"{rows.path.name}: {int((~known).sum())} ids outside the graph left out")
+            notes.append(
+                f"{rows.path.name}: {int((~known).sum())} ids that are not in the graph ignored"
+            )
         labels[place[known]] = index_labels(rows.values[known], rows.path)
     else:
         if is_text(names):
@@ -157,30 +166,35 @@ def match_labels(
 
 
 def read_labels(path: Path, node_ids: tuple[str, ...] | None, num_nodes: int) -> np.ndarray:
-    """Labels of a file for the nodes of a graph.
+    """Read the labels of a graph's nodes from a file.
+
+    The ending of the file determines its format:
+
+    - ``.npy``: an array with one label per node;
+    - ``.npz``: a file of `numpy.savez` with an array of labels, and perhaps the node ids of its
+      rows as an array ``ids``;
+    - ``.mat``: a MATLAB file with a variable named as in `user_dgl.data.formats.mat.LABEL_NAMES`;
+    - any other ending: text, with or without header. Its lines are either labels in node order, and
+      a blank line means no label, or they are ``id label`` in any order.
 
     Parameters
     ----------
     path : Path
-        Text with one label a line in node order (a blank line: none) or ``id label`` lines in any
-        order, with or without header; ``.npy``, one label a node; ``.npz``, `numpy.savez` of the
-        labels and perhaps of the ids they belong to, ``ids``; or ``.mat``, a variable named as in
-        `user_dgl.data.formats.mat.LABEL_NAMES`.
     node_ids : tuple of str (N,) or None
-        Ids in node order; None: 0..N-1.
+        Ids in node order. None means that the ids are 0..N-1.
     num_nodes : int
-        N.
+        Number of nodes N.
 
     Returns
     -------
     int64 (N,)
-        0..C-1, or `UNLABELLED` for nodes without label. Ids outside the graph are left out if
-        every node of the graph has its row.
+        0..C-1, or `UNLABELLED` for nodes without label. Ids that are not in the graph are ignored
+        if every node of the graph has its row.
 
     Raises
     ------
     InputError
-        File unreadable or not fitting the nodes.
+        The file is unreadable or does not fit the nodes.
     """
     names = np.arange(num_nodes) if node_ids is None else tidy_ids(node_ids)
     return match_labels(read_label_rows(path), names)[0]
@@ -190,9 +204,9 @@ def _names_columns(names: list[str]) -> bool:
     return names[-1] in _LABEL_NAMES or (len(names) > 1 and names[0] in ID_NAMES)
 
 
-def _tidy(values) -> np.ndarray:
-    values = [value.strip() for value in values]
-    return np.array(["" if value in MISSING else value for value in values], dtype=object)
+def _tidy(values: Iterable[str]) -> np.ndarray:
+    stripped = [value.strip() for value in values]
+    return np.array(["" if value in MISSING else value for value in stripped], dtype=object)
 
 
 def _last_given(values: np.ndarray) -> int:
@@ -207,7 +221,7 @@ def _in_order(rows: LabelRows, num_nodes: int) -> np.ndarray:
     if values.dtype == object and len(values) != num_nodes:
         if rows.num_rows <= num_nodes < len(values):
             return values[:num_nodes]
-        if (values != "").sum() == num_nodes:  # blank lines between labels
+        if (values != "").sum() == num_nodes:  # the blank lines only separate labels
             return values[values != ""]
     if len(values) != num_nodes:
         raise InputError(

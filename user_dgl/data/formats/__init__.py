@@ -1,1 +1,1 @@
-"""Files of one format each that hold a graph, alone or with features and labels."""
+"""Readers of files that contain a graph and perhaps features and labels, one module per format."""

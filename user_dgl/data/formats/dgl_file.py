@@ -1,7 +1,7 @@
-"""DGLGraphs, and the files of `dgl.save_graphs` that hold them."""
+"""Read DGLGraphs and the files of `dgl.save_graphs`."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,16 @@ from user_dgl.errors import InputError
 
 
 class Parts(NamedTuple):
-    """What is used of a DGLGraph: nodes, ends (M,), features (N, F), labels (N,)."""
+    """Parts of a DGLGraph that are used.
+
+    Attributes
+    ----------
+    num_nodes : int
+    u, v : int64 (M,)
+        Ends of the edges.
+    feat : ndarray (N, F) or None
+    labels : ndarray (N,) or None
+    """
 
     num_nodes: int
     u: np.ndarray
@@ -23,9 +32,10 @@ class Parts(NamedTuple):
 
 
 def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """The graph in a file of `dgl.save_graphs`, ``ndata["feat"]`` and ``ndata["label"]``.
+    """Load the graph in a file of `dgl.save_graphs`, with ``ndata["feat"]`` and ``ndata["label"]``.
 
-    DGL reads such files by C++ code and unpickles nothing; see `read_in_sandbox` for where.
+    DGL reads such files with C++ code and does not unpickle anything. It runs in a process of its
+    own, see `read_in_sandbox`.
 
     Parameters
     ----------
@@ -40,7 +50,8 @@ def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     Raises
     ------
     InputError
-        File unreadable or damaged, several graphs, or several types of nodes or edges.
+        The file is unreadable or damaged, contains several graphs, or its graph has several types
+        of nodes or edges.
     """
     file_size(path)
     try:
@@ -51,13 +62,19 @@ def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
     return attributed_graph(read_in_sandbox(_read, Path(path)), path, missing)
 
 
-def graph_parts(graph, source) -> Parts:
-    """What is used of a DGLGraph.
+def graph_parts(graph: Any, source: Path | str) -> Parts:
+    """Extract the parts of a DGLGraph that are used.
+
+    Parameters
+    ----------
+    graph : dgl.DGLGraph
+    source : path or text
+        Name for messages.
 
     Raises
     ------
     InputError
-        Several types of nodes or edges.
+        The graph has several types of nodes or edges.
     """
     if not graph.is_homogeneous:
         raise InputError(
@@ -65,35 +82,37 @@ def graph_parts(graph, source) -> Parts:
             "one"
         )
     feat, labels = graph.ndata.get("feat"), graph.ndata.get("label")
+    # A graph that is kept in one sparse format only does not list its edges.
+    u, v = (end.numpy() for end in graph.formats(["coo", "csr", "csc"]).edges())
     return Parts(
         graph.num_nodes(),
-        # A graph kept in a single format does not list its edges.
-        *(end.numpy() for end in graph.formats(["coo", "csr", "csc"]).edges()),
+        u,
+        v,
         None if feat is None else feat.numpy(),
         None if labels is None else labels.numpy(),
     )
 
 
-def attributed_graph(parts: Parts, source, missing: str = "refuse") -> AttributedGraph:
-    """Graph, features and labels of a DGLGraph.
+def attributed_graph(parts: Parts, source: Path | str, missing: str = "refuse") -> AttributedGraph:
+    """Make an `AttributedGraph` from the parts of a DGLGraph.
 
     Parameters
     ----------
     parts : Parts
     source : path or text
-        What messages name.
+        Name for messages.
     missing : str
         See `user_dgl.data.reading.matrices.as_features`.
 
     Raises
     ------
     InputError
-        Features that are no rows of numbers, labels of other types.
+        The features are not rows of numbers, or the labels are not numbers or text.
     """
     pairs, notes = graph_from_entries(parts.num_nodes, parts.u, parts.v)
     labels = parts.labels
     if labels is not None and labels.ndim != 1:
-        notes.append(f"labels of shape {labels.shape} not used: expected one a node")
+        notes.append(f"labels of shape {labels.shape} are not used: expected one label per node")
         labels = None
     return AttributedGraph(
         pairs,
@@ -104,12 +123,14 @@ def attributed_graph(parts: Parts, source, missing: str = "refuse") -> Attribute
 
 
 def _read(path: Path) -> Parts:
-    from user_dgl._dgl import dgl  # which takes seconds
+    from user_dgl._dgl import dgl  # imported here because the import takes seconds
 
     try:
         graphs = dgl.load_graphs(str(path.absolute()))[0]
-    except Exception:  # DGL's own, and what its bindings raise; the messages are C++ traces
-        raise InputError(f"{path}: no file of dgl.save_graphs, or damaged: save it anew") from None
+    except Exception:  # DGL and its bindings raise many kinds; their messages are C++ traces
+        raise InputError(
+            f"{path}: not a file of dgl.save_graphs, or damaged: save it again"
+        ) from None
     if len(graphs) != 1:
         raise InputError(f"{path}: holds {len(graphs)} graphs, expected one")
     return graph_parts(graphs[0], path)

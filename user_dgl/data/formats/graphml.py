@@ -1,4 +1,4 @@
-"""GraphML: a graph with features ``feat_*`` and a class ``label`` as attributes of its nodes."""
+"""Read GraphML files. The node attributes ``feat_*`` are features, and ``label`` is the class."""
 
 import io
 import math
@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 import networkx as nx
 import numpy as np
+import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
 from user_dgl.data.reading.files import read_bytes
@@ -21,34 +22,38 @@ from user_dgl.graph import Graph
 FEATURE_PREFIX = "feat_"
 LABEL = "label"
 _WEIGHT = "weight"
-# Times of its size that a file takes once it is a graph of networkx.
+# The graph of networkx needs this multiple of the file's size.
 _COPIES = 10
+# Name and attributes of each node.
+_Nodes = list[tuple[str, dict[str, Any]]]
 
 
 def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """Graph, features and labels of a GraphML file, gzipped or not.
+    """Load graph, features and labels of a GraphML file, gzipped or not.
 
-    Entities are refused where they are declared, so none is ever expanded.
+    The node attributes ``feat_*`` are the features, sorted by their numbers or, if the rest of the
+    name is not a number, by name. The node attribute ``label`` is the class. If it is different for
+    every node, it is treated as a name and not used. An edge of ``weight`` 0 is not an edge, and
+    all other weights become 1. A file that declares an entity is refused, so that no entity is
+    ever expanded.
 
     Parameters
     ----------
     path : Path
-        Attributes of nodes that are called ``feat_*`` are features, in the order of their numbers
-        or else of their names; ``label`` is the class, unless it differs from node to node, as
-        names do. ``weight`` of edges counts as in a list of edges: 0 is no edge.
     missing : str
         See `user_dgl.data.reading.matrices.as_features`.
 
     Returns
     -------
     AttributedGraph
-        Nodes in ascending order of their ids, as for a list of edges; undirected.
+        Undirected, with nodes in ascending order of their ids, as for a list of edges.
 
     Raises
     ------
     InputError
-        File unreadable, not GraphML (with the line), several graphs, an id given twice or an edge
-        to an unknown one, features that are no numbers, negative weights.
+        The file is unreadable, is not GraphML (with the line) or contains several graphs; an id is
+        given twice; an edge names an unknown node; a feature is not a number; a weight is
+        negative.
     """
     data = read_bytes(path, _COPIES)
     _Checker(path).check(data)
@@ -58,7 +63,7 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
         raise InputError(f"{path}: no nodes: expected node elements in the graph")
     codes, names = index_ids(np.array(list(graph), dtype=object))
     if len(names) < len(codes):
-        raise InputError(f"{path}: ids that differ by blanks around them: rename them")
+        raise InputError(f"{path}: some ids differ only by blanks around them: rename them")
     order = np.argsort(codes)
     nodes = [(name, graph.graph["node_default"] | values) for name, values in graph.nodes.items()]
     feat = _features(nodes, path, missing, notes)
@@ -74,9 +79,15 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
 
 
 class _Checker:
-    """A pass over the file that finds what networkx takes silently, and knows the lines."""
+    """Parser that finds faults which networkx accepts silently, with their line numbers.
 
-    def __init__(self, path: Path):
+    Parameters
+    ----------
+    path : Path
+        Name for messages.
+    """
+
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.EntityDeclHandler = self.refuse_entity
@@ -86,7 +97,7 @@ class _Checker:
         self.ends: list[tuple[int, str, str]] = []
 
     def check(self, data: bytes) -> None:
-        """Raise `InputError` where a file is malformed or its parts do not fit each other."""
+        """Raise `InputError` if the file is malformed or its parts do not fit each other."""
         try:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
@@ -94,55 +105,63 @@ class _Checker:
             raise InputError(f"{self.path}:{error.lineno}: not XML: {problem}: fix it") from None
         except InputError:
             raise
-        except (ValueError, LookupError) as error:  # an encoding that it does not know
+        except (ValueError, LookupError) as error:  # the parser does not know the encoding
             problem = one_line(error)
             raise InputError(f"{self.path}: not XML ({problem}): save it as UTF-8") from None
         if self.num_graphs != 1:
             raise InputError(f"{self.path}: holds {self.num_graphs} graphs: expected one")
-        for line, *ends in self.ends:
-            for name in ends:
+        for line, source, target in self.ends:
+            for name in (source, target):
                 if name not in self.nodes:
                     raise InputError(
-                        f"{self.path}:{line}: edge to node {name!r}, which no node element names"
+                        f"{self.path}:{line}: edge to node {name!r}, but no node element has this "
+                        "id"
                     )
 
-    def refuse_entity(self, name, *_) -> None:
-        raise self.error(f"entity {name!r}: entities are not expanded: write the text out")
+    def refuse_entity(self, name: str, *_: object) -> None:
+        """Handle the declaration of an entity."""
+        raise self.error(
+            f"entity {name!r}: entities are not supported: replace each one by its text"
+        )
 
     def element(self, tag: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element."""
         kind = tag.rpartition(" ")[2]
         if kind == "graph":
             self.num_graphs += 1
         elif kind == "hyperedge":
-            raise self.error("a hyperedge: expected edges of two nodes")
+            raise self.error("a hyperedge: expected edges between two nodes")
         elif kind == "node":
             name = self.attribute(attributes, "node", "id")
             if name in self.nodes:
                 raise self.error(f"node {name!r} given twice: keep one")
             self.nodes.add(name)
         elif kind == "edge":
-            ends = [self.attribute(attributes, "edge", end) for end in ("source", "target")]
-            self.ends.append((self.parser.CurrentLineNumber, *ends))
+            source = self.attribute(attributes, "edge", "source")
+            target = self.attribute(attributes, "edge", "target")
+            self.ends.append((self.parser.CurrentLineNumber, source, target))
 
     def attribute(self, attributes: dict[str, str], element: str, name: str) -> str:
+        """Return an attribute of an element, which must not be missing or blank."""
         if not attributes.get(name, "").strip():
             raise self.error(f"{element} without {name}: add it")
         return attributes[name]
 
     def error(self, problem: str) -> InputError:
+        """Make an error that names the current line."""
         return InputError(f"{self.path}:{self.parser.CurrentLineNumber}: {problem}")
 
 
 def _parse(data: bytes, path: Path) -> nx.Graph:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of parts that are not used
+            warnings.simplefilter("ignore")  # networkx warns about parts that are not used here
             return nx.read_graphml(io.BytesIO(data), force_multigraph=True)
-    except Exception as error:  # networkx lets through what its parts raise on odd values
+    except Exception as error:  # networkx raises many kinds on odd values
         raise InputError(f"{path}: not a usable GraphML file ({one_line(error)}): fix it") from None
 
 
-def _features(nodes: list[tuple[str, dict[str, Any]]], path, missing, notes):
+def _features(nodes: _Nodes, path: Path, missing: str, notes: list[str]) -> sp.csr_matrix | None:
     columns = sorted(
         {key for _, values in nodes for key in values if key.startswith(FEATURE_PREFIX)},
         key=_natural,
@@ -163,7 +182,7 @@ def _natural(key: str) -> tuple[float, str]:
     return (int(number), "") if re.fullmatch("[0-9]{1,9}", number) else (math.inf, number)
 
 
-def _number(value, where: str) -> float:
+def _number(value: str | float, where: str) -> float:
     if value == "":
         return math.nan
     try:
@@ -172,21 +191,23 @@ def _number(value, where: str) -> float:
         raise InputError(f"{where}={value!r} is not a number: fix it") from None
 
 
-def _labels(nodes, path, notes) -> np.ndarray | None:
+def _labels(nodes: _Nodes, path: Path, notes: list[str]) -> np.ndarray | None:
     values = [values.get(LABEL) for _, values in nodes]
     labels = index_labels(np.array(values, dtype=object), path)
     given = labels[labels >= 0]
     if not len(given):
         return None
     if len(np.unique(given)) == len(given) > 2:
-        notes.append(f"{LABEL} differs from node to node: taken for a name, not for a class")
+        notes.append(f"{LABEL} is different for every node: it is not used, as it is not a class")
         return None
     return labels
 
 
-def _edges(graph: nx.MultiGraph, place: dict[str, int], path, notes) -> Graph:
+def _edges(graph: nx.MultiGraph, place: dict[str, int], path: Path, notes: list[str]) -> Graph:
     default = graph.graph["edge_default"].get(_WEIGHT, 1.0)
-    u, v, zeros, others = [], [], 0, 0
+    sources: list[int] = []
+    targets: list[int] = []
+    zeros = others = 0
     for source, target, value in graph.edges(data=_WEIGHT, default=default):
         weight = _number(value, f"{path}: edge {source!r} to {target!r}: {_WEIGHT}")
         if not (math.isfinite(weight) and weight >= 0):
@@ -194,11 +215,11 @@ def _edges(graph: nx.MultiGraph, place: dict[str, int], path, notes) -> Graph:
                 f"{path}: edge {source!r} to {target!r}: weight {value!r}: expected 0 or more"
             )
         if weight:
-            u.append(place[source])
-            v.append(place[target])
+            sources.append(place[source])
+            targets.append(place[target])
         zeros += weight == 0
         others += weight not in (0, 1)
-    u, v = np.array(u, dtype=np.int64), np.array(v, dtype=np.int64)
+    u, v = np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
     if graph.is_directed():
         pairs, cleaned = graph_from_entries(len(place), u, v)
     else:
@@ -207,6 +228,6 @@ def _edges(graph: nx.MultiGraph, place: dict[str, int], path, notes) -> Graph:
     if zeros:
         cleaned.append(f"{zeros} edges of weight 0 dropped")
     if others:
-        cleaned.append(f"{others} weights other than 1 ignored: every edge counts 1")
+        cleaned.append(f"{others} weights other than 1 ignored: every edge has weight 1")
     notes.extend(cleaned)
     return pairs

@@ -1,4 +1,4 @@
-"""MatrixMarket files, ``.mtx`` and ``.mtx.gz``: an adjacency, or a matrix of features."""
+"""Read MatrixMarket files, ``.mtx`` and ``.mtx.gz``: an adjacency matrix or features."""
 
 from pathlib import Path
 
@@ -11,47 +11,50 @@ from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
 
 _HEADER = b"%%matrixmarket"
-# Entries that the file does not hold: the mirror image of those below the diagonal, by this factor.
+# Such a file stores one half of a symmetric matrix. The entries below the diagonal, times this
+# factor, give the entries above it.
 _MIRRORED = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
 
 
 def load_matrix_market(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """The graph of an adjacency in a MatrixMarket file.
+    """Load the graph of an adjacency matrix in a MatrixMarket file.
 
     Parameters
     ----------
     path : Path
     missing : str
-        As all loaders of one's own files take it; there are no features here.
+        Not used, because the file has no features. All loaders of graph files have this parameter.
 
     Returns
     -------
     AttributedGraph
-        Without features and labels; ids are 1..N, as the file counts them.
+        Without features and labels. The ids are 1..N, as the file counts the nodes.
 
     Raises
     ------
     InputError
-        As `read_matrix_market`, and for a matrix that is no adjacency.
+        `read_matrix_market` failed, or the matrix is not an adjacency matrix.
     """
     graph, notes = graph_from_matrix(read_matrix_market(path), path)
     ids = tuple(map(str, range(1, graph.num_nodes + 1)))
-    return AttributedGraph(graph, None, None, ids, (*notes, f"ids are 1..{len(ids)}, as in it"))
+    return AttributedGraph(
+        graph, None, None, ids, (*notes, f"ids are 1..{len(ids)}, as in the file")
+    )
 
 
 def read_matrix_market(path: Path) -> sp.coo_matrix:
-    """The matrix of a MatrixMarket file, gzipped or not.
+    """Read the matrix of a MatrixMarket file, gzipped or not.
 
-    Rows are parsed as those of other text files, by pandas: SciPy's `mmread` ends the process on
-    some malformed ones (1.17: a number with a letter behind it).
+    The rows are parsed by pandas, as in other text files. SciPy's `mmread` crashes the process on
+    some malformed rows (version 1.17: a number with a letter behind it).
 
     Raises
     ------
     InputError
-        File unreadable, malformed (with the line), of complex numbers, or cut off.
+        The file is unreadable, malformed (with the line) or cut off, or contains complex numbers.
     """
     text = open_text(path)
-    # `matrix coordinate real general`, after the banner
+    # The first line, for example: %%MatrixMarket matrix coordinate real general
     kinds = text.original.partition(b"\n")[0].decode(errors="replace").lower().split()
     layouts, fields = ("coordinate", "array"), ("real", "double", "integer", "pattern")
     if not (
@@ -79,7 +82,7 @@ def read_matrix_market(path: Path) -> sp.coo_matrix:
     read = _read_array if is_array else _read_entries
     row, column, value = read(body, shape, kinds[3], mirrored, size)
     if np.isnan(value).any():
-        body.check_rows()  # a row cut short reads as NaN: then say so
+        body.check_rows()  # a row that is too short reads as NaN, and this names its line
     if mirrored:
         below = np.flatnonzero(row != column)
         value = np.concatenate([value, mirrored * value[below]])
@@ -89,7 +92,9 @@ def read_matrix_market(path: Path) -> sp.coo_matrix:
     return sp.coo_matrix((value, (row, column)), shape=shape)
 
 
-def _read_entries(body: TextFile, shape, field, mirrored, size):
+def _read_entries(
+    body: TextFile, shape: tuple[int, int], field: str, mirrored: int, size: list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     width = 2 if field == "pattern" else 3
     if body.num_columns != width:
         raise body.error(0, f"{body.num_columns} columns, expected {width}")
@@ -103,12 +108,15 @@ def _read_entries(body: TextFile, shape, field, mirrored, size):
     return row - 1, column - 1, values[0] if values else np.ones(len(row))
 
 
-def _read_array(body: TextFile, shape, field, mirrored, size):
+def _read_array(
+    body: TextFile, shape: tuple[int, int], field: str, mirrored: int, size: list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if body.num_columns != 1:
         raise body.error(0, f"{body.num_columns} columns, expected 1")
     (value,) = body.read({0: np.float64})
     rows, columns = shape
-    # Column by column, from the diagonal or below it where the rest mirrors that.
+    # The values are column by column. For a symmetric matrix, each column starts at the diagonal;
+    # for a skew-symmetric matrix, below it.
     expected = rows * (rows + mirrored) // 2 if mirrored else rows * columns
     _check_count(body, len(value), expected)
     if mirrored:

@@ -1,14 +1,16 @@
-"""Graphs in ``.npz`` files; object arrays go through the restricted unpickler.
+"""Read and write graphs in ``.npz`` files. Arrays of objects are read by the restricted unpickler.
 
-Three layouts are read: CSR parts under ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``
-with ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN; `write_npz` adds ``node_ids``); whole
-matrices under ``adj_matrix`` with ``node_attr`` and ``node_label`` (GraphData); and
-``scipy.sparse.save_npz``, an adjacency alone.
+Three layouts can be read:
+
+- the parts of CSR matrices: ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``, and
+  perhaps ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN); `write_npz` adds ``node_ids``;
+- whole matrices: ``adj_matrix``, and perhaps ``node_attr`` and ``node_label`` (GraphData);
+- a file of ``scipy.sparse.save_npz``, which contains only an adjacency matrix.
 """
 
 import zipfile
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,10 +29,12 @@ from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
 _PARTS = ("data", "indices", "indptr", "shape")
+# An array, or the object in a pickled array.
+Member: TypeAlias = np.ndarray | sp.csr_matrix | dict | list
 
 
 def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """Graph, features and labels of an npz file, whichever layout it has.
+    """Load graph, features and labels of an npz file in any of the three layouts.
 
     Parameters
     ----------
@@ -41,13 +45,13 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
     Returns
     -------
     AttributedGraph
-        Undirected, every edge of weight 1; features and labels are None where the file has none.
+        Undirected, and every edge has weight 1. Features or labels are None if the file has none.
 
     Raises
     ------
     InputError
-        File missing or damaged, unknown layout, a pickle that names anything but arrays and CSR
-        matrices, features or labels that do not fit the adjacency.
+        The file is missing or damaged, or has another layout; a pickle in it names other things
+        than arrays and CSR matrices; features or labels do not fit the adjacency matrix.
     """
     names = member_names(path)
     node_ids = None
@@ -68,9 +72,9 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
             f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected adj_data, "
             "adj_indices, adj_indptr, adj_shape; or adj_matrix; or a scipy.sparse.save_npz file"
         )
-    for value in (adjacency, features, labels, node_ids):
-        if isinstance(value, (dict, list)):
-            raise InputError(f"{path}: holds a {type(value).__name__}, expected arrays or matrices")
+    adjacency, features, labels, node_ids = (
+        _array_or_matrix(value, path) for value in (adjacency, features, labels, node_ids)
+    )
     graph, notes = graph_from_matrix(adjacency, path)
     if labels is not None:
         if labels.shape != (graph.num_nodes,):
@@ -84,21 +88,25 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
         raise InputError(
             f"{path}: {feat.shape[0]} feature rows for {graph.num_nodes} nodes: they must agree"
         )
+    ids = None
     if node_ids is not None:
         if np.shape(node_ids) != (graph.num_nodes,):
             raise InputError(
                 f"{path}: node_ids: expected one for each of the {graph.num_nodes} nodes"
             )
-        node_ids = np.asarray(node_ids).astype(str)
-        check_text(node_ids, f"{path}: node_ids")
-        node_ids = tuple(node_ids.tolist())
-        if len(set(node_ids)) < len(node_ids):
+        text = np.asarray(node_ids).astype(str)
+        check_text(text, f"{path}: node_ids")
+        ids = tuple(text.tolist())
+        if len(set(ids)) < len(ids):
             raise InputError(f"{path}: node_ids: some are given twice: make them distinct")
-    return AttributedGraph(graph, feat, labels, node_ids, tuple(notes))
+    return AttributedGraph(graph, feat, labels, ids, tuple(notes))
 
 
 def write_npz(file: BinaryIO, data: AttributedGraph) -> None:
-    """A graph in the first layout of this module, uncompressed: it reloads at the disk's speed."""
+    """Write a graph in the first layout of this module.
+
+    The file is not compressed, so that it loads as fast as the disk allows.
+    """
     arrays = _parts(data.graph.to_scipy(), "adj_")
     if data.feat is not None:
         arrays |= _parts(data.feat, "attr_")
@@ -106,7 +114,8 @@ def write_npz(file: BinaryIO, data: AttributedGraph) -> None:
         arrays["labels"] = data.labels
     if data.node_ids is not None:
         arrays["node_ids"] = np.array(data.node_ids)
-    np.savez(file, **arrays)
+    # NumPy's type stubs take the arrays for the parameter allow_pickle.
+    np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def _parts(matrix: sp.csr_matrix, prefix: str) -> dict[str, np.ndarray]:
@@ -115,28 +124,28 @@ def _parts(matrix: sp.csr_matrix, prefix: str) -> dict[str, np.ndarray]:
 
 
 def load_adjacency(path: Path) -> tuple[Graph, list[str]]:
-    """The graph of an adjacency written by ``scipy.sparse.save_npz``, made symmetric.
+    """Load the graph of an adjacency matrix in a file of ``scipy.sparse.save_npz``.
 
     Returns
     -------
     Graph, list of str
-        Notes say what was cleaned, one line each.
+        The graph is made symmetric. The notes say what was cleaned, one line each.
 
     Raises
     ------
     InputError
-        As `load_npz`.
+        `load_sparse` failed, or the matrix is not an adjacency matrix.
     """
     return graph_from_matrix(load_sparse(path), path)
 
 
 def load_sparse(path: Path) -> sp.csr_matrix:
-    """A sparse matrix written by ``scipy.sparse.save_npz``, its indices checked.
+    """Load a sparse matrix from a file of ``scipy.sparse.save_npz``, and check its indices.
 
     Raises
     ------
     InputError
-        File missing or damaged, or no such matrix.
+        The file is missing or damaged, or is not such a file.
     """
     names = member_names(path)
     if "format" not in names:
@@ -151,24 +160,24 @@ def load_sparse(path: Path) -> sp.csr_matrix:
         return sp.csr_matrix(matrix)
     except InputError:
         raise
-    except Exception as error:  # the parsers below raise many kinds on damaged bytes
+    except Exception as error:  # SciPy, NumPy and zipfile raise many kinds on damaged bytes
         raise InputError(
-            f"{path}: not a valid sparse matrix ({one_line(error)}): make it anew"
+            f"{path}: not a valid sparse matrix ({one_line(error)}): create it again"
         ) from None
 
 
 def member_names(path: Path) -> set[str]:
-    """Names of the arrays in an npz file, all of which fit the memory.
+    """Return the names of the arrays in an npz file, and check that they all fit in memory.
 
     Raises
     ------
     InputError
-        File unreadable or no npz file, or more than fits the memory.
+        The file is unreadable or not an npz file, or the available memory is too small.
     """
     file_size(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            # What is read of a member ends there, so a false size gains nothing.
+            # A member cannot evade this check with a false size: reading it stops at that size.
             check_room(sum(member.file_size for member in archive.infolist()), path)
             return {name.removesuffix(".npy") for name in archive.namelist()}
     except InputError:
@@ -176,23 +185,31 @@ def member_names(path: Path) -> set[str]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}: check the path") from None
     except Exception as error:
-        raise InputError(f"{path}: not an npz file ({one_line(error)}): make it anew") from None
+        raise InputError(f"{path}: not an npz file ({one_line(error)}): create it again") from None
 
 
 def _from_parts(path: Path, names: set[str], prefix: str) -> sp.csr_matrix:
     missing = [prefix + part for part in _PARTS if prefix + part not in names]
     if missing:
         raise InputError(f"{path}: lacks {', '.join(missing)}: expected all parts of a CSR matrix")
-    return csr_from_parts(*(read_member(path, prefix + part) for part in _PARTS), path)
+    data, indices, indptr, shape = (read_member(path, prefix + part) for part in _PARTS)
+    return csr_from_parts(data, indices, indptr, shape, path)
 
 
-def read_member(path: Path, name: str):
-    """Array of a member, or the object that a pickled one holds.
+def _array_or_matrix(value: Member | None, path: Path) -> np.ndarray | sp.spmatrix | None:
+    if isinstance(value, (dict, list)):
+        raise InputError(f"{path}: holds a {type(value).__name__}, expected arrays or matrices")
+    return value
+
+
+def read_member(path: Path, name: str) -> Member:
+    """Read the array of a member, or the object in it if it is pickled.
 
     Raises
     ------
     InputError
-        Member damaged, or a pickle of anything but arrays, CSR matrices and lists.
+        The member is damaged, or is a pickle of other things than arrays, CSR matrices, dicts and
+        lists.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -208,9 +225,9 @@ def read_member(path: Path, name: str):
                     return restricted_load(file, f"{path}: {name}")
             with archive.open(f"{name}.npy") as file:
                 return np.lib.format.read_array(file, allow_pickle=False)
-    except InputError:  # a ValueError too
+    except InputError:
         raise
     except Exception as error:
         raise InputError(
-            f"{path}: {name}: damaged ({one_line(error)}): get or make it anew"
+            f"{path}: {name}: damaged ({one_line(error)}): download or create it again"
         ) from None

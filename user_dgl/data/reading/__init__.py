@@ -1,1 +1,1 @@
-"""What all readers share: files, text, ids, matrices, and pickles of others."""
+"""Functions that all readers share: files, text, node ids, matrices and pickles."""

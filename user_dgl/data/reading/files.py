@@ -1,4 +1,4 @@
-"""Files as bytes: what their endings say, and how much they may take once unpacked."""
+"""Files as bytes: their format by the ending, their size, and the memory that they need."""
 
 import gzip
 import io
@@ -12,17 +12,17 @@ from user_dgl.errors import InputError
 from user_dgl.runtime.machine import available_memory_mb
 
 _BLOCK = 2**20
-# Mapped or read in parts by others, who know no gzip.
+# NumPy, zipfile or DGL map these files or read parts of them, and none of them supports gzip.
 _IN_PLACE = (".npy", ".npz", ".bin", ".dgl")
 
 
 def ending(path: Path) -> str:
-    """The ending that names the format, in lower case: the one before ``.gz`` if that is last.
+    """Return the ending that names the format, in lower case and without a final ``.gz``.
 
     Raises
     ------
     InputError
-        A format under ``.gz`` of which parts are read, or which is not read into memory.
+        The file is gzipped, but its format cannot be read from a gzipped file.
 
     >>> ending(Path("a/Graph.MTX.gz")), ending(Path("edges.csv"))
     ('.mtx', '.csv')
@@ -33,42 +33,45 @@ def ending(path: Path) -> str:
         path = path.with_suffix("")
     kind = path.suffix.lower()
     if packed and kind in _IN_PLACE:
-        raise InputError(f"{path}.gz: {kind} is read where it lies: unpack it (gunzip)")
+        raise InputError(f"{path}.gz: {kind} files cannot be read gzipped: unpack it with gunzip")
     return kind
 
 
-def check_room(num_bytes: float, source) -> None:
-    """Refuse what would take more memory than is available.
+def check_room(num_bytes: float, source: Path | str) -> None:
+    """Check that the available memory suffices.
 
-    A few kilobytes may unpack to, or claim, any number of gigabytes: found out beforehand, that is
-    a line and not a machine that stands still.
+    A file of a few kilobytes may unpack to many gigabytes, or claim that size. A check before
+    reading gives the user a message instead of a machine without memory.
 
     Parameters
     ----------
     num_bytes : float
-        What `source` would take in memory.
+        Memory that ``source`` needs.
     source : path or text
-        What the message names.
+        Name for the message.
 
     Raises
     ------
     InputError
+        More memory is needed than is available.
     """
-    there = available_memory_mb()
-    if num_bytes / 1e6 > there:
+    available = available_memory_mb()
+    if num_bytes / 1e6 > available:
         raise InputError(
-            f"{source}: would take {num_bytes / 1e9:.3g} GB of memory, {there / 1e3:.3g} are "
+            f"{source}: needs {num_bytes / 1e9:.3g} GB of memory, but {available / 1e3:.3g} GB are "
             "available: is it damaged?"
         )
 
 
 def file_size(path: Path) -> int:
-    """Bytes of a file, which neither is opened nor has to be read.
+    """Return the size of a regular file in bytes, without opening it.
+
+    Pipes and devices are refused, because they may be endless and can be read only once.
 
     Raises
     ------
     InputError
-        Nothing there, a folder, or what may give no end of bytes and them only once.
+        The path does not exist, or is not a regular file.
     """
     try:
         found = Path(path).stat()
@@ -78,23 +81,23 @@ def file_size(path: Path) -> int:
     if stat.S_ISDIR(found.st_mode):
         raise InputError(f"{path}: Is a directory: check the path")
     if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{path}: a pipe or device: save what it gives as a file first")
+        raise InputError(f"{path}: a pipe or device: save its content as a file first")
     return found.st_size
 
 
 def read_bytes(path: Path, copies: float = 1) -> bytes:
-    """Content of a file, unpacked where it starts as gzip does.
+    """Return the content of a file. Gzipped content is unpacked, whatever the name of the file.
 
     Parameters
     ----------
     path : Path
     copies : float
-        Times of its content that what is made of it will take.
+        Memory that the caller will need to process the content, as a multiple of its size.
 
     Raises
     ------
     InputError
-        File unreadable, gzip damaged, or more than fits the memory.
+        The file is unreadable, its gzip data are damaged, or the available memory is too small.
     """
     check_room(file_size(path), path)
     try:
@@ -105,18 +108,25 @@ def read_bytes(path: Path, copies: float = 1) -> bytes:
         check_room(copies * len(data), path)
         return data
     try:
-        # Counted before anything is kept: it may unpack to a thousand times its size.
+        # The size is counted before any data are kept, because gzip data may unpack to a thousand
+        # times their size.
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             check_room((1 + copies) * unpacked_size(file.read), path)
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
-            f"{path}: damaged gzip ({one_line(error)}): copy or make it anew"
+            f"{path}: damaged gzip ({one_line(error)}): download or create it again"
         ) from None
 
 
 def unpacked_size(read: Callable[[int], bytes]) -> int:
-    """Bytes that a stream gives, up to some more than there is memory for."""
+    """Count the bytes of a stream. The count stops soon after it exceeds the available memory.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the next bytes of the stream, at most as many as its argument says.
+    """
     size, most = 0, 1e6 * available_memory_mb()
     while size <= most and (block := read(_BLOCK)):
         size += len(block)

@@ -1,10 +1,11 @@
-"""Node ids: int64 where every id is a whole number as people write it, else text.
+"""Node ids: int64 if every id is a whole number in its usual spelling, else text.
 
-`007` and `7` differ, so one id with leading zeros (or a sign, or more than 63 bits) makes all of
-them text. Blanks around an id do not count.
+The ids `007` and `7` differ. So one id with leading zeros, with a plus sign or with more than
+63 bits makes all ids text. Blanks around an id are ignored.
 """
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -17,18 +18,19 @@ ID_NAMES = frozenset(
 
 
 def index_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct ids, ascending, and the position of each value among them.
+    """Find the distinct ids, and the position of each value among them.
 
     Parameters
     ----------
     values : ndarray (M,)
-        int64, or text as objects.
+        int64, or an object array of text.
 
     Returns
     -------
     codes : int64 (M,)
+        Position of each value in ``names``.
     names : ndarray (N,)
-        int64, or text in the order of its code points.
+        Distinct ids in ascending order: int64, or text sorted by code points.
 
     >>> codes, names = index_ids(np.array(["7", "10", " 7"], dtype=object))
     >>> codes.tolist(), names.tolist()
@@ -43,8 +45,8 @@ def index_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return _index(values)
 
 
-def tidy_ids(values) -> np.ndarray:
-    """Ids without surrounding blanks, as int64 where all are whole numbers, else as text."""
+def tidy_ids(values: Iterable[object]) -> np.ndarray:
+    """Return ids without surrounding blanks: int64 if all are whole numbers, else text."""
     text = [str(value).strip() for value in values]
     if text and all(map(_WHOLE.fullmatch, text)):
         numbers = list(map(int, text))
@@ -54,18 +56,19 @@ def tidy_ids(values) -> np.ndarray:
 
 
 def may_respell(body: bytes) -> bool:
-    """Whether text may hold whole numbers that a number parser would spell otherwise: 007, -0, +7.
+    """Whether text may contain whole numbers in an unusual spelling: 007, -0 or +7.
 
-    A yes can be wrong (dates, exponents), a no cannot.
+    A number parser would lose that spelling. The result may be true without need, for example
+    because of dates or exponents. It is never false by mistake.
     """
     if b"+" in body or b"-0" in body:
         return True
     block = 1 << 24
     for start in range(0, len(body), block):
-        # One byte before and one after the block, so that no zero lacks its neighbours.
+        # The part has one more byte on each side of the block: every zero has two neighbours.
         part = (b"\n" if start == 0 else b"") + body[max(start - 1, 0) : start + block + 1]
         byte = np.frombuffer(part, dtype=np.uint8)
-        digit = byte - ord("0") < 10  # unsigned, so what is below "0" wraps to large numbers
+        digit = byte - ord("0") < 10  # unsigned: bytes below "0" wrap around to large numbers
         in_number = digit | (byte == ord("."))
         if ((byte[1:-1] == ord("0")) & digit[2:] & ~in_number[:-2]).any():
             return True
@@ -78,12 +81,23 @@ def is_text(names: np.ndarray) -> bool:
 
 
 def as_text(names: np.ndarray) -> np.ndarray:
-    """Ids as text (N,), objects."""
+    """Return ids as an object array of text (N,)."""
     return names if is_text(names) else np.array([str(n) for n in names.tolist()], dtype=object)
 
 
 def positions(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Position of each wanted id among distinct ids, -1 where it is none of them."""
+    """Return the position of each wanted id in ``names``, or -1 if it is not there.
+
+    Parameters
+    ----------
+    names : ndarray (N,)
+        Distinct ids.
+    wanted : ndarray (M,)
+
+    Returns
+    -------
+    int64 (M,)
+    """
     if names is wanted:
         return np.arange(len(names))
     if is_text(names) or is_text(wanted):
@@ -92,43 +106,49 @@ def positions(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def counts_up(names: np.ndarray, start: int = 0) -> bool:
-    """Whether the ids are start, start + 1, ... in this order."""
+    """Whether the ids are the numbers start, start + 1, ... in this order."""
     return not is_text(names) and np.array_equal(names, np.arange(start, start + len(names)))
 
 
 def repeated_row(values: np.ndarray) -> int | None:
-    """First row whose value an earlier row has."""
+    """Return the first row that repeats the value of an earlier row, or None."""
     first = np.unique(values, return_index=True)[1]
     if len(first) == len(values):
         return None
     return int(np.setdiff1d(np.arange(len(values)), first)[0])
 
 
-def spelling_hint(name) -> str:
-    """What may be amiss with an id that another file has not, for messages.
+def spelling_hint(name: object) -> str:
+    """Return a hint for the message about an id that another file lacks; may be empty.
 
     >>> spelling_hint("3.0"), spelling_hint("3")
-    (' (ids that a program wrote as numbers with a point: write 3)', '')
+    (' (a program wrote this id with a decimal point: write 3)', '')
     """
     whole = re.fullmatch(r"(-?[0-9]+)\.0+", str(name))
-    return f" (ids that a program wrote as numbers with a point: write {whole[1]})" if whole else ""
+    return f" (a program wrote this id with a decimal point: write {whole[1]})" if whole else ""
 
 
 def unusable(names: np.ndarray) -> tuple[int, str] | None:
-    """Position of an id that is empty or spans lines, and what is wrong with it."""
+    """Find an id that is empty or contains a line end.
+
+    Returns
+    -------
+    (int, str) or None
+        Position of the first such id, and the problem for the message.
+    """
     if is_text(names):
         for code, name in enumerate(names):
             if not name:
                 return code, "an id is missing: add it or remove the row"
             if "\n" in name:
-                return code, "an id spans lines: is a quotation mark left open?"
+                return code, "an id spans several lines: is a quotation mark left open?"
     return None
 
 
 def _index(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not is_text(values) and len(values):
         low, high = int(values.min()), int(values.max())
-        if high - low < 4 * len(values) + 1000:  # a table is several times faster than sorting
+        if high - low < 4 * len(values) + 1000:  # this table is several times faster than sorting
             seen = np.zeros(high - low + 1, dtype=bool)
             seen[values - low] = True
             place = np.cumsum(seen) - 1

@@ -1,28 +1,40 @@
-"""Graphs and features from stored arrays, checked: what the loaders share."""
+"""Make graphs and features from stored arrays, and check the arrays; shared by all loaders."""
 
 import mmap
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from user_dgl.data.attributed_graph import FILL, GET_ANEW, check_finite, one_line, some
 from user_dgl.data.reading.files import check_room
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
-# Values of a dense array handled at a time.
+# Number of values of a dense array that are processed at a time.
 _BLOCK_VALUES = 2**22
-# Bytes that a row or a column takes whether or not it holds anything.
+# Memory that a row or a column of a sparse matrix needs even if it is empty.
 _BYTES_PER_LINE = 16
 
 
-def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
-    """A CSR matrix of stored parts, after a full check of its indices.
+def csr_from_parts(
+    data: Any, indices: Any, indptr: Any, shape: Any, source: Path | str
+) -> sp.csr_matrix:
+    """Make a CSR matrix from its stored parts, with a full check of its indices.
+
+    Parameters
+    ----------
+    data, indices, indptr, shape
+        The parts, which come from a file and may be of any type.
+    source : path or text
+        Name for messages.
 
     Raises
     ------
     InputError
-        Parts that are no valid CSR matrix of numbers.
+        The parts are not a valid CSR matrix of numbers.
     """
     try:
         data, indices, indptr = map(np.asarray, (data, indices, indptr))
@@ -34,50 +46,58 @@ def csr_from_parts(data, indices, indptr, shape, source) -> sp.csr_matrix:
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
-            f"{source}: not a valid CSR matrix ({one_line(error)}): make it anew"
+            f"{source}: not a valid CSR matrix ({one_line(error)}): create it again"
         ) from None
     return matrix
 
 
-def _supported(matrix):
-    """The same numbers in a type that SciPy's sparse matrices may have."""
+def _supported(matrix: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
+    """Convert numbers, if necessary, to a type that SciPy's sparse matrices support."""
     dtype = np.dtype(np.float32 if matrix.dtype == np.float16 else matrix.dtype)
     return matrix.astype(dtype.newbyteorder("="), copy=False)
 
 
-def check_shape(shape: tuple[int, ...], source) -> None:
-    """Refuse a shape that takes more memory than there is, however little of it is filled.
+def check_shape(shape: tuple[int, ...], source: Path | str) -> None:
+    """Check that the memory suffices for a sparse matrix of this shape, even without entries.
 
     Raises
     ------
     InputError
+        More memory is needed than is available.
     """
     check_room(_BYTES_PER_LINE * sum(shape), source)
 
 
-def check_indices(matrix) -> None:
-    """Raise ValueError for a sparse matrix whose indices point outside it.
+def check_indices(matrix: sp.spmatrix) -> None:
+    """Raise ValueError if the indices of a sparse matrix point outside it.
 
-    SciPy's readers and constructors take those of CSR, CSC and BSR as they are, and its C++ code
-    then follows them; it checks those of other formats itself.
+    SciPy does not check the indices of CSR, CSC and BSR matrices when it reads or constructs them,
+    and its C++ code then uses them. It checks the indices of other formats itself.
     """
     if matrix.format in ("csr", "csc", "bsr"):
         matrix.check_format(full_check=True)
 
 
-def as_features(matrix, source, missing="refuse", notes=None) -> sp.csr_matrix:
-    """Sparse or dense features as CSR.
+def as_features(
+    matrix: np.ndarray | sp.spmatrix,
+    source: Path | str,
+    missing: str = "refuse",
+    notes: list[str] | None = None,
+) -> sp.csr_matrix:
+    """Convert sparse or dense features to CSR.
 
     Parameters
     ----------
     matrix : scipy sparse or ndarray (N, F)
     source : path or text
-        What messages name.
+        Name for messages.
     missing : str
-        What becomes of NaN and infinite values: ``refuse``, ``zero`` or ``mean`` (of the others in
-        the column), as ``data.missing_features`` has it.
+        Treatment of NaN and infinite values, as in ``data.missing_features``: ``refuse`` raises an
+        error, ``zero`` sets them to 0, ``mean`` sets them to the mean of the other values in their
+        column.
     notes : list of str, optional
-        Gets a line on what was filled; given where that setting is heeded.
+        A line is appended if values were filled. Loaders that obey ``data.missing_features`` must
+        give this list, because only then the error message advises to change that setting.
 
     Returns
     -------
@@ -87,7 +107,8 @@ def as_features(matrix, source, missing="refuse", notes=None) -> sp.csr_matrix:
     Raises
     ------
     InputError
-        Not two-dimensional, no numbers, NaN or infinite values.
+        The matrix is not two-dimensional or not numeric, or ``missing`` is ``refuse`` and some
+        values are NaN or infinite.
     """
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise InputError(
@@ -95,11 +116,12 @@ def as_features(matrix, source, missing="refuse", notes=None) -> sp.csr_matrix:
             "of real numbers for each node"
         )
     check_shape(matrix.shape, source)
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
+    with np.errstate(over="ignore"):  # values too large for float32 become infinite
         if isinstance(matrix, np.ndarray):
             feat = _from_dense(matrix)
         else:
-            feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)  # cleaned in place below
+            # A copy, because the lines below change it in place.
+            feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
     feat.sum_duplicates()
     if missing == "refuse":
         check_finite(feat, source, FILL if notes is not None else GET_ANEW)
@@ -110,7 +132,7 @@ def as_features(matrix, source, missing="refuse", notes=None) -> sp.csr_matrix:
 
 
 def _fill(feat: sp.csr_matrix, missing: str, notes: list[str] | None) -> None:
-    """Replace NaN and infinite values in place."""
+    """Replace NaN and infinite values of ``feat`` in place."""
     bad = ~np.isfinite(feat.data)
     if not bad.any():
         return
@@ -128,7 +150,7 @@ def _fill(feat: sp.csr_matrix, missing: str, notes: list[str] | None) -> None:
 
 
 def _from_dense(array: np.ndarray) -> sp.csr_matrix:
-    """CSR of an array, perhaps one mapped from a file: a block of it is in memory at a time."""
+    """Convert an array to CSR block by block, so that a mapped file is never wholly in memory."""
     num_rows, num_columns = array.shape
     rows = max(1, _BLOCK_VALUES // max(num_columns, 1))
     starts = range(0, num_rows, rows)
@@ -150,30 +172,38 @@ def _from_dense(array: np.ndarray) -> sp.csr_matrix:
 
 
 def _forget_pages(array: np.ndarray) -> None:
-    """Let go of what was read of a mapped file, or it counts as memory of this process."""
+    """Release the pages of a mapped file, which else count as memory of this process."""
     mapped = getattr(array, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def graph_from_entries(num_nodes: int, u, v) -> tuple[Graph, list[str]]:
-    """Graph of directed entries, and notes that count what was cleaned.
+def graph_from_entries(num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple[Graph, list[str]]:
+    """Make a graph from directed entries.
+
+    This function is for formats that store both directions of an edge. So an entry and its
+    reverse do not count as a repetition.
 
     Parameters
     ----------
     num_nodes : int
     u, v : array-like of int (M,)
-        In formats that store both directions of an edge, so an entry and its reverse are no repeat.
+        Ends of the entries.
+
+    Returns
+    -------
+    Graph, list of str
+        The notes count the entries that were dropped, merged or made symmetric.
 
     Raises
     ------
     InputError
-        An end outside 0..num_nodes-1.
+        An end is outside 0..num_nodes-1.
     """
     graph, cleaning = Graph.from_edges(num_nodes, u, v)
     u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
     proper = u != v
-    # Sorted, as np.unique hashes integers, which is many times slower where most are distinct.
+    # np.unique hashes integers. Sorting is many times faster if most of them are distinct.
     keys = np.sort(u[proper] * num_nodes + v[proper])
     directed = int((keys[1:] != keys[:-1]).sum()) + bool(len(keys))
     repeated = int(proper.sum()) - directed
@@ -189,25 +219,32 @@ def graph_from_entries(num_nodes: int, u, v) -> tuple[Graph, list[str]]:
     return graph, notes
 
 
-def graph_from_matrix(matrix, source) -> tuple[Graph, list[str]]:
-    """Graph of the non-zero entries of an adjacency, and notes that count what was cleaned.
+def graph_from_matrix(
+    matrix: np.ndarray | sp.spmatrix, source: Path | str
+) -> tuple[Graph, list[str]]:
+    """Make a graph from the non-zero entries of an adjacency matrix.
 
     Parameters
     ----------
     matrix : scipy sparse or ndarray (N, N)
     source : path or text
-        What messages name.
+        Name for messages.
+
+    Returns
+    -------
+    Graph, list of str
+        The notes count the entries that were dropped, merged or made symmetric.
 
     Raises
     ------
     InputError
-        Not square, no numbers, negative or non-finite entries.
+        The matrix is not square or not numeric, or has negative, NaN or infinite entries.
     """
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
     if not square or matrix.dtype.kind not in "biuf":
         raise InputError(
-            f"{source}: expected a square adjacency of numbers, got shape {matrix.shape} and type "
-            f"{matrix.dtype}"
+            f"{source}: expected a square adjacency matrix of numbers, got shape {matrix.shape} "
+            f"and type {matrix.dtype}"
         )
     check_shape(matrix.shape, source)
     entries = sp.coo_matrix(_supported(matrix))
@@ -222,7 +259,7 @@ def graph_from_matrix(matrix, source) -> tuple[Graph, list[str]]:
     graph, notes = graph_from_entries(matrix.shape[0], entries.row[stored], entries.col[stored])
     zeros, weights = len(stored) - int(stored.sum()), int((entries.data[stored] != 1).sum())
     if zeros:
-        notes.append(f"{zeros} stored zeros are no edges")
+        notes.append(f"{zeros} stored zeros are not edges")
     if weights:
-        notes.append(f"{weights} weights other than 1 ignored: every edge counts 1")
+        notes.append(f"{weights} weights other than 1 ignored: every edge has weight 1")
     return graph, notes

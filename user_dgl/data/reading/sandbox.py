@@ -1,4 +1,4 @@
-"""Readers that run in a process of their own, as damaged files may end it."""
+"""Run a reader in a process of its own, because a damaged file may crash that process."""
 
 import faulthandler
 import multiprocessing
@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,26 +16,26 @@ from user_dgl.errors import InputError
 from user_dgl.runtime.machine import available_memory_mb, process_status
 
 
-def read_in_sandbox(read: Callable[..., Any], path, *arguments) -> Any:
-    """What ``read(path, *arguments)`` returns, from a fork of this process.
+def read_in_sandbox(read: Callable[..., Any], path: Path, *arguments: object) -> Any:
+    """Return the result of ``read(path, *arguments)``, called in a fork of this process.
 
-    SciPy's reader of MATLAB files and DGL's of its own are C and C++ that follow the sizes and
-    places which a file claims: on damaged ones they end the process or fill its memory. They run
-    apart, with no more memory than is available.
+    SciPy's reader of MATLAB files and DGL's reader of its own files are C and C++ code that trusts
+    the sizes and offsets in a file. On a damaged file they may crash the process or fill the
+    memory. The fork protects this process, and it cannot use more memory than is available.
 
     Parameters
     ----------
     read : callable
-        Raises `InputError` for what it finds wrong itself; returns what can be pickled.
-    path : path
-        Of the file, named in messages.
+        Raises `InputError` for the faults that it finds itself. Its result must be picklable.
+    path : Path
+        File to read; messages name it.
     *arguments
-        More for ``read``.
+        Further arguments of ``read``.
 
     Raises
     ------
     InputError
-        That of ``read``, or because its process has ended.
+        ``read`` raised an exception, or its process crashed.
     """
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
@@ -44,7 +45,7 @@ def read_in_sandbox(read: Callable[..., Any], path, *arguments) -> Any:
     try:
         problem, result = receiver.recv()
     except EOFError:
-        raise InputError(f"{path}: ends the process that reads it: is it damaged?") from None
+        raise InputError(f"{path}: crashed the process that read it: is it damaged?") from None
     finally:
         process.kill()
         process.join()
@@ -54,20 +55,21 @@ def read_in_sandbox(read: Callable[..., Any], path, *arguments) -> Any:
     return result
 
 
-def _answer(sender: Connection, read: Callable[..., Any], path, *arguments) -> None:
-    """What the other process does."""
-    # What such code prints on its end, and Python's trace of it, is for nobody.
+def _answer(sender: Connection, read: Callable[..., Any], path: Path, *arguments: object) -> None:
+    """Call ``read`` in the other process, and send its problem or its result."""
+    # After a crash, the messages of such code and Python's trace would only confuse the user.
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    # A fork has none of the threads that its parent may have started for parallel loops.
+    # The threads that the parent may have started for parallel loops do not exist in a fork.
     torch.set_num_threads(1)
     most = int(process_status("VmSize:") + 1e6 * available_memory_mb())
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    answer: tuple[str | None, Any]
     try:
         answer = (None, read(path, *arguments))
     except InputError as error:
         answer = (str(error), None)
-    except Exception as error:  # of libraries, on files that they do not expect
+    except Exception as error:  # libraries raise many kinds on damaged files
         answer = (f"{path}: cannot be read ({one_line(error)}): is it damaged?", None)
     sender.send(answer)

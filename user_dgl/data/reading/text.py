@@ -1,14 +1,14 @@
-"""Delimited text as people write it: CSV, TSV, semicolons or blanks, gzip, comments, CRLF, BOM.
+"""Read delimited text: CSV, TSV, semicolons or blanks, with gzip, comments, CRLF or a BOM.
 
-The rows are parsed by pandas' C parser. Only the first rows and, after a fault, the search for its
-line are split in Python, so files of many million lines stay feasible.
+The C parser of pandas parses the rows. Python code splits only the first rows and, after an error,
+the rows up to the faulty line. So files of many million lines can be read.
 """
 
 import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -22,29 +22,30 @@ from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.errors import InputError
 
 _SAMPLE_ROWS = 20
-# Times of its size that reading a file takes at least: it, what is parsed of it, and the columns.
+# Reading needs at least this multiple of the file's size: the file, its parsed part, the columns.
 _COPIES = 3
-# How R, pandas and spreadsheets write a missing number or label.
+# R, pandas and spreadsheets write a missing number or label in these ways.
 MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
-# In order of preference where several fit: `1;2;0,5` is three cells, and commas or semicolons win
-# over the blanks inside text.
+# If several separators fit equally well, the first of these is taken: `1;2;0,5` is three cells.
+# Blanks come last, because they also occur inside text.
 _SEPARATORS = ("\t", ";", ",")
 _COMMENT_LINE = re.compile(rb"\n[ \t]*[#%][^\n]*")
-# A cell of a row with semicolons that is a number, and one that rules out that they are such.
+# In rows separated by semicolons: a number with a decimal comma, and a number with a decimal
+# point. If the second occurs, commas are not decimal commas.
 _DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
 _DECIMAL_POINT = re.compile(rb"(?m)(?:^|(?<=;))[ \t]*[-+]?[0-9,]*\.[0-9]+[ \t]*(?=;|$)")
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number or one of the spellings of a missing number."""
+    """Whether a cell is a number or stands for a missing number (`MISSING`)."""
     if cell in MISSING:
         return True
     try:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell  # float() takes 1_000, the C parser does not
+    return "_" not in cell  # float() accepts 1_000, but the C parser does not
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +56,17 @@ class TextFile:
     ----------
     path : Path
     original : bytes
-        The file with ``\\n`` line ends, for line numbers.
+        Content with ``\\n`` line ends and without BOM, from which line numbers are counted.
     body : bytes
-        What is parsed: no BOM, comment lines or header.
+        The part that is parsed: without BOM, comment lines and header.
     separator : str
-        ``\\t``, ``;``, ``,``; a blank stands for any run of blanks and tabs.
+        ``\\t``, ``;``, ``,`` or a blank, which stands for any run of blanks and tabs.
     num_comments : int
-        Comment lines (first character ``#`` or ``%``) left out.
+        Number of comment lines (first character ``#`` or ``%``) that `body` leaves out.
     num_decimal_commas : int
-        Numbers written as 0,5, which `original` and `body` have as 0.5.
+        Number of values with a decimal comma, such as 0,5. `original` and `body` contain 0.5.
     header : tuple of str, or None
-        First row, once `without_header` has taken it for one.
+        Cells of the header. None until `without_header` has removed the header from `body`.
     """
 
     path: Path
@@ -78,24 +79,30 @@ class TextFile:
 
     @cached_property
     def sample(self) -> list[list[str]]:
-        """The first rows, split."""
+        """Cells of the first data rows."""
         return [cells for _, cells in islice(self.rows(), _SAMPLE_ROWS)]
 
     @property
     def num_columns(self) -> int:
-        """Cells of the first row; every other row must have as many."""
+        """Number of cells in the first data row. Every other row must have the same number."""
         return len(self.sample[0])
 
     def without_header(self) -> "TextFile":
-        """The file with its first row taken as the names of the columns."""
+        """Return the file with its first row as header instead of data.
+
+        Raises
+        ------
+        InputError
+            There are no rows below the header.
+        """
         blank = _BLANK_START.match(self.body)
         body = self.body[blank.end() if blank else 0 :].partition(b"\n")[2]
         if not body.strip():
-            raise InputError(f"{self.path}: only a header: expected rows below it")
+            raise InputError(f"{self.path}: only a header: expected data rows below it")
         return replace(self, body=body, header=tuple(c.strip() for c in self.sample[0]))
 
     def notes(self) -> list[str]:
-        """What was left out as comment or header."""
+        """Return notes on comment lines, decimal commas and the header."""
         lines = []
         if self.num_comments:
             lines.append(f"{self.path.name}: {self.num_comments} comment lines skipped")
@@ -109,28 +116,35 @@ class TextFile:
         return lines
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number (from 1) and cells of each data row: slow, for samples and faults."""
+        """Yield line number (from 1) and cells of each data row.
+
+        This is slow, so it serves only samples and the search for faulty rows.
+        """
         rows = _rows(self.path, self.original, self.separator)
         return islice(rows, 1, None) if self.header else rows
 
     def line_of(self, row: int) -> int:
-        """Line number of a data row (from 0)."""
+        """Return the line number (from 1) of a data row (from 0)."""
         return next(islice(self.rows(), row, None))[0]
 
     def error(self, row: int, problem: str) -> InputError:
-        """The error for a data row (from 0), naming file and line."""
+        """Make an error that names the file and the line of a data row (from 0)."""
         return InputError(f"{self.path}:{self.line_of(row)}: {problem}")
 
-    def read(self, dtypes: dict[int, type], *, infer=()) -> list[np.ndarray]:
-        """Columns of the data rows.
+    def read(self, dtypes: Mapping[int, type], *, infer: Collection[int] = ()) -> list[np.ndarray]:
+        """Parse the data rows.
+
+        A row that is shorter than the first row raises no error here. Its missing cells become
+        empty text or NaN.
 
         Parameters
         ----------
-        dtypes : dict
-            Column -> ``object`` (text as written) or a NumPy number; a missing floating-point
-            number is NaN. Columns in neither this nor ``infer`` are parsed as text.
-        infer : tuple of int
-            Columns whose type the parser finds.
+        dtypes : mapping
+            Type of a column by its number: ``object`` (text as written) or a NumPy number. A
+            missing floating-point number becomes NaN. Columns that are neither here nor in
+            ``infer`` are read as text.
+        infer : collection of int
+            Columns whose type the parser infers.
 
         Returns
         -------
@@ -140,19 +154,19 @@ class TextFile:
         Raises
         ------
         InputError
-            Row longer than the first, cell that is no number, text that is not UTF-8. In a row
-            that is shorter, text is empty and a floating-point number NaN.
+            A row is longer than the first row, a cell of a numeric column is not a number, or the
+            text is not UTF-8.
         """
         full = {c: dtypes.get(c, object) for c in range(self.num_columns) if c not in infer}
         floats = [c for c, dtype in full.items() if np.issubdtype(dtype, np.floating)]
         try:
-            with np.errstate(over="ignore"):  # beyond float32: infinite
+            with np.errstate(over="ignore"):  # values too large for float32 become infinite
                 frame = pd.read_csv(
                     io.BytesIO(self.body),
                     header=None,
                     sep=r"\s+" if self.separator == " " else self.separator,
                     dtype=full,
-                    # "NA" and the like are good ids, so nothing is missing but numbers.
+                    # Only numbers can be missing: "NA" and the like are valid ids.
                     keep_default_na=False,
                     na_values={c: list(MISSING) for c in floats} or None,
                     skipinitialspace=True,
@@ -170,12 +184,12 @@ class TextFile:
         return [frame[c].to_numpy() for c in frame.columns]
 
     def read_lines(self) -> list[str]:
-        """The one column of a file that has one, where blank lines are empty rows.
+        """Return the cells of a file with one column. A blank line is a row with an empty cell.
 
         Raises
         ------
         InputError
-            Row of several cells, text that is not UTF-8.
+            A row has several cells, or the text is not UTF-8.
         """
         try:
             body = self.body.decode()
@@ -183,21 +197,30 @@ class TextFile:
             raise self._not_utf8() from None
         try:
             rows = list(csv.reader(io.StringIO(body), delimiter=self.separator))
-        except csv.Error as error:  # a field without end
+        except csv.Error as error:  # a cell longer than csv.field_size_limit
             self.check_rows()
             raise InputError(f"{self.path}: cannot be parsed: {one_line(error)}") from None
         if any(len(row) > 1 for row in rows):
             self.check_rows()
         return [row[0] if row else "" for row in rows]
 
-    def check_rows(self, numbers=(), integers=()) -> None:
-        """Search for the first faulty row, in Python: for use after something went wrong.
+    def check_rows(self, numbers: Collection[int] = (), integers: Collection[int] = ()) -> None:
+        """Raise the error of the first faulty row, if there is one.
+
+        This is slow, so it is called only after a parser or a check has failed.
+
+        Parameters
+        ----------
+        numbers : collection of int
+            Columns whose cells must be numbers.
+        integers : collection of int
+            Columns, a part of ``numbers``, whose cells must be whole numbers.
 
         Raises
         ------
         InputError
-            Row whose length differs from the first row's, or whose quotation mark stays open; cell
-            of ``numbers`` that is none; cell of ``integers`` that is no whole number.
+            A row has another length than the first row or leaves a quotation mark open, or a cell
+            is not a number as required.
         """
         first = None
         for line, cells in self.rows():
@@ -225,19 +248,19 @@ class TextFile:
         raise AssertionError("pandas and Python disagree on UTF-8")
 
 
-def open_text(path: Path, *, single_column=False) -> TextFile:
-    """Open a delimited text file and find its separator.
+def open_text(path: Path, *, single_column: bool = False) -> TextFile:
+    """Read a delimited text file and find its separator.
 
     Parameters
     ----------
     path : Path
     single_column : bool
-        Whether rows may be lines of text, blanks included.
+        Whether a row may be a single text that contains blanks.
 
     Raises
     ------
     InputError
-        File missing, empty, not text.
+        The file is missing, empty or not text.
     """
     path = Path(path)
     data = read_bytes(path, _COPIES)
@@ -245,8 +268,8 @@ def open_text(path: Path, *, single_column=False) -> TextFile:
         raise InputError(f"{path}: UTF-16 text: save it as UTF-8")
     if b"\0" in data:
         raise InputError(
-            f"{path}: holds NUL bytes: expected text (UTF-8); binary formats are told by their "
-            "ending: .npz, .npy, .mat, .bin"
+            f"{path}: holds NUL bytes: expected text (UTF-8); a binary file needs the ending of "
+            "its format: .npz, .npy, .mat, .bin"
         )
     if data.startswith(b"%%MatrixMarket") and ending(path) != ".mtx":
         raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
@@ -269,12 +292,23 @@ def open_text(path: Path, *, single_column=False) -> TextFile:
 
 
 def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[np.ndarray]]:
-    """A file without header whose columns are known.
+    """Read a file without header whose columns are known.
+
+    Parameters
+    ----------
+    path : Path
+    dtypes : tuple of type
+        Type of each column, see `TextFile.read`.
+
+    Returns
+    -------
+    TextFile, list of ndarray
+        The file, for messages, and its columns.
 
     Raises
     ------
     InputError
-        As `open_text` and `TextFile.read`, and for another number of columns.
+        The number of columns is different, or `open_text` or `TextFile.read` failed.
     """
     text = open_text(path)
     if text.num_columns != len(dtypes):
@@ -283,10 +317,22 @@ def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[n
 
 
 def has_header(first: list[str], rest: list[list[str]], known: Callable[[list[str]], bool]) -> bool:
-    """Whether the first of the sampled rows names the columns.
+    """Whether the first of the sampled rows is a header.
 
-    It does where it holds text, and no number, above columns of numbers; an empty name above ids
-    (the index column of a data frame); or names, in lower case, that the caller knows.
+    It is a header in three cases:
+
+    - the caller knows its names, and no cell occurs again in its own column;
+    - its first cell is empty, but no cell below it is (the index column of a data frame);
+    - some columns below it contain only numbers, and its cells above them are not numbers.
+
+    Parameters
+    ----------
+    first : list of str
+        Cells of the first row.
+    rest : list of list of str
+        Cells of the next rows.
+    known : callable
+        Whether the cells of the first row, in lower case, are known names of columns.
     """
     rest = [row for row in rest if len(row) == len(first)]
     first = [cell.strip() for cell in first]
@@ -313,7 +359,8 @@ def _lines(data: bytes, blanks: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _rows(path: Path, data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    # What counts as a blank line is what pandas skips: tabs are cells in a tab-separated file.
+    # A line is blank if pandas skips it. In a tab-separated file, tabs separate empty cells, so a
+    # line of tabs is not blank.
     for number, line in _lines(data, b" \n" if separator == "\t" else b" \t\n"):
         try:
             cells = _split(line, separator)
@@ -326,35 +373,38 @@ def _rows(path: Path, data: bytes, separator: str) -> Iterator[tuple[int, list[s
 
 
 def _split(line: str, separator: str) -> list[str]:
-    if separator == " ":  # and tabs: what pandas takes for blanks, fewer than str.split()
+    if separator == " ":  # pandas splits here at blanks and tabs only, str.split() at more
         line = line.replace("\t", " ").strip(" ")
     if '"' not in line:
         cells = line.split(separator)
         return [cell for cell in cells if cell] if separator == " " else cells
-    # A line end, so that the last cell keeps it if a quotation mark is left open.
+    # If a quotation mark is left open, the last cell keeps this line end. `check_rows` needs that.
     return next(csv.reader([line + "\n"], delimiter=separator, skipinitialspace=True))
 
 
 def _split_or_whole(line: str, separator: str) -> list[str]:
     try:
         return _split(line, separator)
-    except csv.Error:  # a long row that another separator may split
+    except csv.Error:  # the cell is too long, but another separator may split it
         return [line]
 
 
 def _find_separator(data: bytes, single_column: bool) -> str:
     lines = [line for _, line in islice(_lines(data, b" \t\n"), _SAMPLE_ROWS)]
-    best, best_score, best_rows = "\t", (0.5, 0.0), []
+    best, best_score = "\t", (0.5, 0.0)
+    best_rows: list[list[str]] = []
     for separator in (*_SEPARATORS, " "):
         rows = [_split_or_whole(line, separator) for line in lines]
         widths = Counter(len(row) for row in rows if len(row) > 1)
-        # Rows that it splits at all, then rows of the commonest length: one malformed row must not
-        # hide the separator, or its line could not be named.
+        # The share of rows that it splits, then the share of rows with the most common length.
+        # Shares, because one malformed row must not hide the separator: the message about that row
+        # needs the separator to name the line.
         score = (widths.total() / len(rows), max(widths.values(), default=0) / len(rows))
         if score > best_score:
             best, best_score, best_rows = separator, score, rows
     if single_column and best_score != (1.0, 1.0):
-        # Either lines of text of which some hold a blank, or ids of which some lack their label.
+        # Either the rows are texts, some of which contain a blank, or they are ids with a label,
+        # and some labels are missing.
         ids = [row[0] for row in best_rows if len(row) == 2]
         if not 2 * len(ids) > len(lines) or len(set(ids)) < len(ids):
             return "\t"

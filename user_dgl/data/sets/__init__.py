@@ -1,1 +1,1 @@
-"""Data sets in the layout in which they are published, and the synthetic graph."""
+"""Loaders of public data sets in their published layout, and the synthetic graph."""

@@ -1,4 +1,4 @@
-"""The MUSAE files: ``*_edges.csv``, ``*_target.csv`` and, where there are features, ``*.json``."""
+"""Load MUSAE data sets: ``*_edges.csv``, ``*_target.csv`` and perhaps features in ``*.json``."""
 
 import json
 import warnings
@@ -12,17 +12,18 @@ from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_li
 from user_dgl.data.reading.matrices import as_features, graph_from_entries
 from user_dgl.errors import InputError
 
-# What names a node and its class: Facebook's and LastFM's files, Twitch's.
+# Names of the columns with node ids and classes. Twitch's files have new_id and mature; Facebook's
+# and LastFM's files have id and page_type or target.
 _ID_COLUMNS = ("new_id", "id")
 _CLASS_COLUMNS = ("page_type", "mature", "target")
 _MOST_FEATURES = 2**24
 
 
 def load_musae(folder: Path) -> AttributedGraph:
-    """A data set of MUSAE: Facebook pages, Twitch users or LastFM users, their links and classes.
+    """Load a MUSAE data set: Facebook pages, Twitch users or LastFM users, with links and classes.
 
-    The target file lists each node once, 0..N-1 in any order. Twitch's nodes are its ``new_id``.
-    The largest feature id says how many columns there are; features are 0 or 1.
+    The target file lists each of the nodes 0..N-1 once, in any order. Twitch's node ids are in the
+    column ``new_id``. The features are 0 or 1, and the largest feature id determines their number.
 
     Parameters
     ----------
@@ -31,12 +32,12 @@ def load_musae(folder: Path) -> AttributedGraph:
     Returns
     -------
     AttributedGraph
-        Without features where the folder has no JSON file.
+        Without features if the folder has no JSON file.
 
     Raises
     ------
     InputError
-        A file missing or malformed.
+        A file is missing or malformed.
     """
     folder = Path(folder)
     edges_file, target_file = (_only(folder, f"*_{part}.csv") for part in ("edges", "target"))
@@ -47,7 +48,7 @@ def load_musae(folder: Path) -> AttributedGraph:
     if len(missing):
         raise InputError(
             f"{target_file}: {num_nodes} rows but none for node {missing[0]}: expected one for "
-            f"each of 0..{num_nodes - 1}"
+            f"each of the nodes 0..{num_nodes - 1}"
         )
     labels = np.empty(num_nodes, dtype=np.int64)
     column = _column(target_file, target, _CLASS_COLUMNS)
@@ -65,7 +66,7 @@ def load_musae(folder: Path) -> AttributedGraph:
                 f"{edges_file}: line {row + 2}: node {end[row]}, expected 0..{num_nodes - 1}"
             )
     graph, notes = graph_from_entries(num_nodes, *ends)
-    # Each edge is listed once: that it lacks its reverse is nothing to report.
+    # These files list each edge in one direction only, so the note about directed edges is omitted.
     notes = [note for note in notes if not note.startswith("directed")]
     features = sorted(folder.glob("*.json"))
     feat = _features(_only(folder, "*.json"), num_nodes) if features else None
@@ -75,22 +76,26 @@ def load_musae(folder: Path) -> AttributedGraph:
 def _only(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
-        raise InputError(f"{folder}: {len(found)} files {pattern}, expected one")
+        raise InputError(f"{folder}: {len(found)} files are named {pattern}, expected one")
     return found[0]
 
 
 def _table(file: Path) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
-            # A row with more cells than the header would be cut.
+            # Else pandas would cut a row that has more cells than the header.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             table = pd.read_csv(file, encoding="utf-8", index_col=False)
     except pd.errors.ParserWarning:
-        raise InputError(f"{file}: rows with more cells than the header has: get it anew") from None
-    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
-        raise InputError(f"{file}: not a CSV table ({one_line(error)}): get it anew") from None
+        raise InputError(
+            f"{file}: some rows have more cells than the header: download it again"
+        ) from None
+    except (OSError, ValueError) as error:  # the parser errors of pandas are ValueErrors
+        raise InputError(
+            f"{file}: not a CSV table ({one_line(error)}): download it again"
+        ) from None
     if any(str(name).strip().lstrip("-").isdecimal() for name in table.columns):
-        raise InputError(f"{file}: line 1 is no header: expected names such as id_1,id_2")
+        raise InputError(f"{file}: line 1 is not a header: expected names such as id_1,id_2")
     return table
 
 
@@ -98,7 +103,9 @@ def _column(file: Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
     for name in names:
         if name in table.columns:
             return name
-    raise InputError(f"{file}: columns {', '.join(map(str, table.columns))}: expected {names[0]}")
+    raise InputError(
+        f"{file}: the columns are {', '.join(map(str, table.columns))}: expected {names[0]}"
+    )
 
 
 def _whole(file: Path, table: pd.DataFrame, name: str) -> np.ndarray:
@@ -122,7 +129,8 @@ def _features(file: Path, num_nodes: int) -> sp.csr_matrix:
             raise ValueError("lists within lists")
     except (OSError, ValueError, OverflowError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{file}: expected an object of lists of feature ids by node ({one_line(error)})"
+            f"{file}: expected a JSON object that gives a list of feature ids for each node "
+            f"({one_line(error)})"
         ) from None
     outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
     if len(outside):

@@ -1,4 +1,4 @@
-"""Node data sets of the Open Graph Benchmark, as its archives unpack: ``raw/*.csv.gz``."""
+"""Load node data sets of the Open Graph Benchmark from the unpacked files ``raw/*.csv.gz``."""
 
 import gzip
 import zlib
@@ -14,15 +14,16 @@ from user_dgl.errors import InputError
 
 
 def load_ogb(folder: Path) -> AttributedGraph:
-    """One graph with node features and labels, such as ogbn-arxiv or ogbn-products.
+    """Load a data set of one graph with features and labels, such as ogbn-arxiv or ogbn-products.
 
-    Reads ``edge``, ``node-feat``, ``node-label`` and ``num-node-list`` of the folder ``raw``; no
-    split is used, as nothing is trained on labels. Directed edges become undirected.
+    The loader reads the files ``edge``, ``node-feat``, ``node-label`` and ``num-node-list`` in the
+    folder ``raw``. It ignores the splits, because labels are not used for training. Directed edges
+    become undirected.
 
     Parameters
     ----------
     folder : Path
-        What ``raw`` lies in, for example ``ogbn_arxiv``.
+        The folder that contains ``raw``, for example ``ogbn_arxiv``.
 
     Returns
     -------
@@ -31,7 +32,7 @@ def load_ogb(folder: Path) -> AttributedGraph:
     Raises
     ------
     InputError
-        A file missing or malformed, or files that do not fit each other.
+        A file is missing or malformed, or the files do not fit each other.
     """
     raw = Path(folder) / "raw"
     counts = _read(raw, "num-node-list", np.int64)
@@ -51,12 +52,14 @@ def load_ogb(folder: Path) -> AttributedGraph:
         )
     graph, notes = graph_from_entries(num_nodes, *edges.T)
     features = as_features(_read(raw, "node-feat", np.float32), raw / "node-feat.csv.gz")
-    labels = _read(raw, "node-label", np.float64)  # float: an empty cell is no label
+    labels = _read(raw, "node-label", np.float64)  # an empty cell becomes NaN: no label
     for name, rows in (("node-feat", features.shape[0]), ("node-label", len(labels))):
         if rows != num_nodes:
             raise InputError(f"{raw}/{name}.csv.gz: {rows} rows for {num_nodes} nodes")
     if labels.shape[1] != 1:
-        raise InputError(f"{raw}/node-label.csv.gz: {labels.shape[1]} labels a node, expected one")
+        raise InputError(
+            f"{raw}/node-label.csv.gz: {labels.shape[1]} labels per node, expected one"
+        )
     return AttributedGraph(
         graph, features, index_labels(labels[:, 0], raw / "node-label.csv.gz"), notes=tuple(notes)
     )
@@ -65,14 +68,14 @@ def load_ogb(folder: Path) -> AttributedGraph:
 def _read(raw: Path, name: str, dtype: type) -> np.ndarray:
     file = raw / f"{name}.csv.gz"
     if not file.exists():
-        raise InputError(f"{file}: not found: data.path is the folder that holds raw/")
+        raise InputError(f"{file}: not found: data.path must be the folder that contains raw/")
     try:
         with gzip.open(file) as unpacked:
             check_room(unpacked_size(unpacked.read), file)
         return pd.read_csv(file, header=None, dtype=dtype, skip_blank_lines=False).to_numpy()
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, zlib.error) as error:  # pandas' are ValueErrors
+    except (OSError, ValueError, EOFError, zlib.error) as error:  # pandas raises ValueErrors
         raise InputError(
-            f"{file}: not a table of numbers ({one_line(error)}): get it anew"
+            f"{file}: not a table of numbers ({one_line(error)}): download it again"
         ) from None

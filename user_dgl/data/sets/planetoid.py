@@ -1,6 +1,6 @@
-"""The Planetoid files ``ind.<name>.{allx,ally,tx,ty,graph,test.index}`` of Cora, Citeseer, PubMed.
+"""Load Cora, Citeseer or PubMed from ``ind.<name>.{allx,ally,tx,ty,graph,test.index}`` (Planetoid).
 
-Their ``x`` and ``y`` repeat the first rows of ``allx`` and ``ally`` and are not read.
+The files ``x`` and ``y`` are not read, because they repeat the first rows of ``allx`` and ``ally``.
 """
 
 from itertools import chain
@@ -20,11 +20,11 @@ _ID_LIMIT = 2**31
 
 
 def load_planetoid(folder: Path, name: str) -> AttributedGraph:
-    """A Planetoid data set.
+    """Load a Planetoid data set.
 
-    Row r of ``tx`` and ``ty`` belongs to the id in line r of ``test.index``, which is in no order.
-    Ids that neither ``allx`` nor ``test.index`` covers (15 in Citeseer) are nodes without features
-    and label.
+    Row r of ``tx`` and ``ty`` belongs to the node id in line r of ``test.index``, whose lines are
+    not sorted. Ids that are neither rows of ``allx`` nor in ``test.index`` (15 in Citeseer) are
+    nodes without features and label.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ def load_planetoid(folder: Path, name: str) -> AttributedGraph:
     Returns
     -------
     AttributedGraph
-        Nodes in the order of the ids, labels by the columns of ``ally``.
+        Nodes in the order of their ids. The label is the column of ``ally``.
 
     Raises
     ------
     InputError
-        A file missing, damaged, or not fitting the others.
+        A file is missing or damaged, or does not fit the others.
     """
     folder = Path(folder)
     stem = folder / f"ind.{name}"
     if not Path(f"{stem}.graph").exists():
         found = sorted(p.name.split(".")[1] for p in folder.glob("ind.*.graph"))
         raise InputError(
-            f"{stem}.graph: not found: data.name={name}, the folder has "
-            f"{', '.join(found) or 'no ind.<name>.graph'}"
+            f"{stem}.graph: not found: data.name={name}, but the folder contains "
+            f"{', '.join(found) or 'no file ind.<name>.graph'}"
         )
     allx, tx = (_matrix(f"{stem}.{part}") for part in ("allx", "tx"))
     ally, ty = (_one_hot(f"{stem}.{part}") for part in ("ally", "ty"))
@@ -59,25 +59,26 @@ def load_planetoid(folder: Path, name: str) -> AttributedGraph:
     num_train = allx.shape[0]
     if len(ally) != num_train or not len(test_ids) == tx.shape[0] == len(ty):
         raise InputError(
-            f"{stem}.*: allx {num_train} rows, ally {len(ally)}; tx {tx.shape[0]}, ty {len(ty)}, "
-            f"test.index {len(test_ids)}: they must agree"
+            f"{stem}.*: allx has {num_train} rows, ally {len(ally)}; tx has {tx.shape[0]} rows, "
+            f"ty {len(ty)}, test.index {len(test_ids)}: they must agree"
         )
     if allx.shape[1] != tx.shape[1] or ally.shape[1] != ty.shape[1]:
-        raise InputError(f"{stem}.*: allx and tx, or ally and ty, differ in columns")
-    overlap, repeat = np.flatnonzero(test_ids < num_train), repeated_row(test_ids)
-    if len(overlap) or repeat is not None:
-        row = overlap[0] if len(overlap) else repeat
+        raise InputError(f"{stem}.*: allx and tx, or ally and ty, differ in the number of columns")
+    overlap = np.flatnonzero(test_ids < num_train)
+    row = int(overlap[0]) if len(overlap) else repeated_row(test_ids)
+    if row is not None:
         raise index_file.error(
-            row, f"id {test_ids[row]} is an id of allx (0..{num_train - 1}) or given twice"
+            row, f"id {test_ids[row]} is an id of allx (0..{num_train - 1}) or is given twice"
         )
     large = np.flatnonzero(test_ids >= _ID_LIMIT)
     if len(large):
         raise index_file.error(
-            large[0], f"id {test_ids[large[0]]}: expected less than {_ID_LIMIT}: get the file anew"
+            large[0],
+            f"id {test_ids[large[0]]}: expected less than {_ID_LIMIT}: download the file again",
         )
     num_nodes = int(max(num_train, *(a.max() + 1 for a in (test_ids, ids, v) if len(a))))
     if min(ids.min(initial=0), v.min(initial=0)) < 0:
-        raise InputError(f"{stem}.graph: negative node ids: get the file anew")
+        raise InputError(f"{stem}.graph: negative node ids: download the file again")
 
     rows = np.concatenate([np.arange(num_train), test_ids])
     place = sp.csr_matrix(
@@ -111,14 +112,18 @@ def _one_hot(path: str) -> np.ndarray:
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(f"{path}: expected one-hot rows of numbers")
     if not array.shape[1]:
-        raise InputError(f"{path}: no columns: expected one for each class; get the file anew")
+        raise InputError(
+            f"{path}: no columns: expected one for each class: download the file again"
+        )
     return array
 
 
 def _neighbours(path: str) -> tuple[np.ndarray, list[int], np.ndarray]:
-    """Ids, the number of neighbours of each, and the neighbours one after another."""
+    """Return the ids, their numbers of neighbours, and all neighbours one after another."""
     neighbours = load_pickle(Path(path))
-    wrong = InputError(f"{path}: expected a dict from node id to a list of ids: get the file anew")
+    wrong = InputError(
+        f"{path}: expected a dict from node id to a list of ids: download the file again"
+    )
     if not isinstance(neighbours, dict):
         raise wrong
     try:
@@ -132,6 +137,6 @@ def _neighbours(path: str) -> tuple[np.ndarray, list[int], np.ndarray]:
     largest = max(ids.max(initial=0), flat.max(initial=0))
     if largest >= _ID_LIMIT:
         raise InputError(
-            f"{path}: node id {largest}: expected less than {_ID_LIMIT}: get the file anew"
+            f"{path}: node id {largest}: expected less than {_ID_LIMIT}: download the file again"
         )
     return ids, counts, flat

@@ -12,13 +12,13 @@ _MOST_ROUNDS = 200
 
 
 def block_model(config: SyntheticConfig) -> AttributedGraph:
-    """A graph with planted blocks and features that hint at them.
+    """Draw a graph with planted blocks, and features that correlate with the blocks.
 
-    There are ``round(num_nodes * average_degree / 2)`` edges, distinct pairs: with probability
-    ``mixing`` both ends are drawn from all nodes, else both from one block. Each node draws
-    ``words_per_node`` words, a share ``topic_share`` of them expected from its block's own columns
-    and the rest from all columns; a word drawn twice counts once. Blocks are scattered over the
-    node ids.
+    The graph has ``round(num_nodes * average_degree / 2)`` distinct edges. With probability
+    ``mixing``, both ends of an edge are drawn from all nodes, else both are drawn from one block.
+    Each node draws ``words_per_node`` words. With probability ``topic_share``, a word is drawn from
+    the columns of the node's block, else from all columns. A word that is drawn twice counts once.
+    The nodes of a block have random ids.
 
     Parameters
     ----------
@@ -27,23 +27,25 @@ def block_model(config: SyntheticConfig) -> AttributedGraph:
     Returns
     -------
     AttributedGraph
-        Features (N, num_features) are 0 or 1, labels are the blocks.
+        The features (N, num_features) are 0 or 1. The labels are the blocks.
 
     Raises
     ------
     InputError
-        Fewer nodes or columns than blocks; more edges than the pairs can hold.
+        There are fewer nodes or columns than blocks, or too few pairs of nodes for the edges.
     """
     num_nodes, num_blocks = config.num_nodes, config.num_blocks
     for name in ("num_nodes", "num_features"):
         if getattr(config, name) < num_blocks:
             raise InputError(
-                f"data.synthetic.{name}={getattr(config, name)}: expected one for each of the "
-                f"{num_blocks} blocks at least"
+                f"data.synthetic.{name}={getattr(config, name)}: expected at least one for each of "
+                f"the {num_blocks} blocks"
             )
     rng = np.random.default_rng(config.seed)
-    node = rng.permutation(num_nodes)  # place in the order of blocks -> node id
-    start = np.arange(num_blocks + 1) * num_nodes // num_blocks  # block b: places start[b:b+2]
+    # The nodes sorted by block have places 0..N-1. Place p is node node[p], and block b has the
+    # places start[b] to start[b + 1] - 1.
+    node = rng.permutation(num_nodes)
+    start = np.arange(num_blocks + 1) * num_nodes // num_blocks
     block = np.repeat(np.arange(num_blocks), np.diff(start))
     keys = _draw_pairs(config, start, block, rng)
     u, v = np.divmod(keys, num_nodes)
@@ -53,8 +55,10 @@ def block_model(config: SyntheticConfig) -> AttributedGraph:
     return AttributedGraph(graph, _draw_words(config, labels, rng), labels)
 
 
-def _draw_pairs(config, start, block, rng) -> np.ndarray:
-    """Distinct keys ``u * N + v``, u < v, of places in the order of blocks."""
+def _draw_pairs(
+    config: SyntheticConfig, start: np.ndarray, block: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw distinct pairs of places u < v; the result contains their keys ``u * N + v``."""
     num_nodes = config.num_nodes
     num_edges = round(num_nodes * config.average_degree / 2)
     keys = np.empty(0, dtype=np.int64)
@@ -62,7 +66,7 @@ def _draw_pairs(config, start, block, rng) -> np.ndarray:
         missing = num_edges - len(keys)
         if not missing:
             return keys
-        # One end, then the other from all nodes or from the block of the first.
+        # The first end is any node. The other end is any node, or one in the block of the first.
         count = missing + missing // 8 + 16
         u = rng.integers(num_nodes, size=count)
         mixed = rng.random(count) < config.mixing
@@ -70,7 +74,8 @@ def _draw_pairs(config, start, block, rng) -> np.ndarray:
         high = np.where(mixed, num_nodes, start[block[u] + 1])
         v = rng.integers(low, high)
         drawn = np.minimum(u, v) * num_nodes + np.maximum(u, v)
-        # The first num_edges distinct draws, so that no pair is favoured by its key.
+        # Keep the first num_edges distinct draws in the order of drawing. In the order of keys,
+        # pairs with small keys would be preferred.
         keys = np.concatenate([keys, drawn[u != v]])
         keys = keys[np.sort(np.unique(keys, return_index=True)[1])][:num_edges]
     raise InputError(
@@ -79,7 +84,9 @@ def _draw_pairs(config, start, block, rng) -> np.ndarray:
     )
 
 
-def _draw_words(config, labels, rng) -> sp.csr_matrix:
+def _draw_words(
+    config: SyntheticConfig, labels: np.ndarray, rng: np.random.Generator
+) -> sp.csr_matrix:
     shape = (config.num_nodes, config.words_per_node)
     own = np.arange(config.num_blocks + 1) * config.num_features // config.num_blocks
     topical = rng.random(shape) < config.topic_share

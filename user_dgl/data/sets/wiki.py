@@ -1,4 +1,4 @@
-"""The Wiki files of TADW: ``graph.txt``, ``group.txt`` and ``tfidf.txt`` (or ``tfidf.txt.gz``)."""
+"""Load the Wiki data set of TADW: ``graph.txt``, ``group.txt`` and ``tfidf.txt`` or ``.txt.gz``."""
 
 from pathlib import Path
 
@@ -14,10 +14,11 @@ _MAX_WORDS = 2**24
 
 
 def load_wiki(folder: Path) -> AttributedGraph:
-    """Wiki: 2,405 pages, their links, tf-idf of their words and 17 classes.
+    """Load Wiki: 2,405 pages with links, tf-idf values of their words and 17 classes.
 
-    ``group.txt`` says how many nodes there are, as 88 of them have no words and 42 no edges. The
-    largest word index says how many feature columns; labels are renumbered to 0..C-1.
+    ``group.txt`` has a line for every node, whereas 88 nodes have no words and 42 have no edges.
+    The largest word index determines the number of feature columns. Labels are renumbered to
+    0..C-1.
 
     Parameters
     ----------
@@ -30,14 +31,17 @@ def load_wiki(folder: Path) -> AttributedGraph:
     Raises
     ------
     InputError
-        A file missing or a malformed line, named with its number.
+        A file is missing, or a line is malformed. The message names the line.
     """
     folder = Path(folder)
     group_file, (nodes, groups) = read_columns(folder / "group.txt", (np.int64, np.int64))
     misplaced = np.flatnonzero(nodes != np.arange(len(nodes)))
     if len(misplaced):
         row = misplaced[0]
-        raise group_file.error(row, f"node {nodes[row]}: expected {row}, a line for each node")
+        raise group_file.error(
+            row,
+            f"node {nodes[row]}: expected {row}, as there must be a line for each node in order",
+        )
 
     graph_file, (u, v) = read_columns(folder / "graph.txt", (np.int64, np.int64))
     for ends in (u, v):
@@ -52,7 +56,7 @@ def load_wiki(folder: Path) -> AttributedGraph:
     _check_ids(words_file, columns, _MAX_WORDS, "word")
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        words_file.check_rows()  # a row cut short reads as NaN: then say so
+        words_file.check_rows()  # a row that is too short reads as NaN, and this names its line
         raise words_file.error(bad[0], f"value {values[bad[0]]:g}: expected a finite number")
     row = repeated_row(rows * (columns.max() + 1) + columns)
     if row is not None:
