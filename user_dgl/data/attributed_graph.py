@@ -17,7 +17,7 @@ UNLABELLED = -1
 # Advice in messages about features that are not finite. The first one is for loaders that obey
 # ``data.missing_features``, the second one for all others.
 FILL = "fill them in, or set data.missing_features=mean (or zero)"
-GET_ANEW = "download or create the data again"
+GET_AGAIN = "download or create the data again"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -97,7 +97,7 @@ def largest_component(data: AttributedGraph) -> AttributedGraph:
     return replace(part, notes=(*part.notes, note))
 
 
-def check_finite(feat: sp.csr_matrix, source: Path | str, remedy: str = GET_ANEW) -> None:
+def check_finite(feat: sp.csr_matrix, source: Path | str, remedy: str = GET_AGAIN) -> None:
     """Check that all features are finite.
 
     Parameters

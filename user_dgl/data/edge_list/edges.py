@@ -127,7 +127,7 @@ def load_edge_list(
       (`dgl.save_graphs`): see the loaders in `user_dgl.data.formats`. Most of these files may also
       contain features and labels.
     - ``.npy``: an adjacency matrix (N, N), or whole numbers (M, 2) or (2, M), which are the ids of
-      the ends of each edge.
+      the ends of each edge. An array (2, 2) is an adjacency matrix.
     - Any other ending: text with two ids per row, separated by commas, tabs, semicolons or blanks,
       with or without header. Lines that start with ``#`` or ``%`` are comments. A column with a
       name such as ``weight``, or without header a third column of numbers, contains weights. A row
@@ -235,7 +235,7 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
         raise text.error(row, f"node {name!s} is not one of the {len(node_ids)} nodes of the run")
     if (u == v).any():
         raise text.error(
-            int(np.argmax(u == v)), "a pair of a node with itself: expected two different nodes"
+            int(np.argmax(u == v)), "a node with itself: expected two different nodes in each row"
         )
     return place[pairs]
 

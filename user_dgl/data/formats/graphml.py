@@ -198,7 +198,7 @@ def _labels(nodes: _Nodes, path: Path, notes: list[str]) -> np.ndarray | None:
     if not len(given):
         return None
     if len(np.unique(given)) == len(given) > 2:
-        notes.append(f"{LABEL} is different for every node: it is not used, as it is not a class")
+        notes.append(f"{LABEL} is different for every node, so it is not used as a class")
         return None
     return labels
 

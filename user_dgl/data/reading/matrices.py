@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from user_dgl.data.attributed_graph import FILL, GET_ANEW, check_finite, one_line, some
+from user_dgl.data.attributed_graph import FILL, GET_AGAIN, check_finite, one_line, some
 from user_dgl.data.reading.files import check_room
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -124,7 +124,7 @@ def as_features(
             feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
     feat.sum_duplicates()
     if missing == "refuse":
-        check_finite(feat, source, FILL if notes is not None else GET_ANEW)
+        check_finite(feat, source, FILL if notes is not None else GET_AGAIN)
     else:
         _fill(feat, missing, notes)
     feat.eliminate_zeros()

@@ -134,8 +134,8 @@ class TextFile:
     def read(self, dtypes: Mapping[int, type], *, infer: Collection[int] = ()) -> list[np.ndarray]:
         """Parse the data rows.
 
-        A row that is shorter than the first row raises no error here. Its missing cells become
-        empty text or NaN.
+        A row that is shorter than the first row raises no error here, unless a whole number is
+        missing. Its missing cells become empty text or NaN.
 
         Parameters
         ----------
