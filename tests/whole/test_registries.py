@@ -37,7 +37,7 @@ def _train(folder, *overrides):
 
 
 class Plain(Encoder):
-    """One linear layer without a graph."""
+    """One linear graph convolution."""
 
     def __init__(self, in_feats, hidden_feats, dropout):
         super().__init__()
@@ -46,7 +46,8 @@ class Plain(Encoder):
 
     def forward(self, propagation, features):
         """H (N, out_feats)."""
-        return propagation.extend(0, features.matmul(self.linear.weight.t()))
+        hidden = propagation(features.matmul(self.linear.weight.t()))
+        return propagation.extend(0, hidden)
 
 
 @pytest.mark.parametrize("mode", ["full", "partition"])
@@ -136,7 +137,7 @@ def test_a_source_of_candidates(tmp_path, monkeypatch, stays):
     nodes = np.arange(60)
     ends = np.concatenate([(nodes + 1) % 60, (nodes + 2) % 60])
     ring, _ = Graph.from_edges(60, np.tile(nodes, 2), ends)
-    assert result["num_candidate_edges"] == int((graph.positions(ring.keys) < 0).sum()) > 100
+    assert result["num_candidate_edges"] == int((graph.positions(ring.keys) < 0).sum()) > 50
 
 
 def test_a_kind_of_noise(tmp_path, monkeypatch):
@@ -166,7 +167,7 @@ def test_a_kind_of_data(tmp_path, monkeypatch):
     def ring(config, root):
         nodes = np.arange(config.synthetic.num_nodes)
         graph, _ = Graph.from_edges(len(nodes), nodes, (nodes + 1) % len(nodes))
-        return AttributedGraph(graph)
+        return AttributedGraph(graph, None)
 
     monkeypatch.setitem(DATA_KINDS, "ring", DataKind(ring, needs="name"))
     result, _ = _train(tmp_path / "run", "data.kind=ring", "data.name=any")

@@ -10,11 +10,7 @@ import pandas as pd
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.edge_list.features import Features, load_array, read_features
 from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows
-from user_dgl.data.formats.dgl_file import load_dgl_file
-from user_dgl.data.formats.graphml import load_graphml
-from user_dgl.data.formats.mat import load_mat
-from user_dgl.data.formats.matrix_market import load_matrix_market
-from user_dgl.data.formats.npz import load_npz
+from user_dgl.data.formats.registry import FORMATS
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.ids import (
     as_text,
@@ -32,6 +28,7 @@ from user_dgl.data.reading.matrices import graph_from_matrix
 from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.runtime.registry import load_object
 
 # Usual names of the columns with the ends of the edges and with their weights, in lower case.
 _END_NAMES = frozenset(
@@ -46,21 +43,6 @@ _END_NAMES |= {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2
 _END_NAMES |= {"citing", "cited"}
 _END_STARTS = ("from_", "to_", "source_", "target_")
 _WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
-
-# For each ending, the loader of a graph file. Of the other endings, .npy is an array of edges or an
-# adjacency matrix, and all others are text.
-_LOADERS = {
-    ".npz": load_npz,
-    ".mtx": load_matrix_market,
-    ".mat": load_mat,
-    ".graphml": load_graphml,
-    ".xml": load_graphml,
-    ".bin": load_dgl_file,
-    ".dgl": load_dgl_file,
-}
-# In these formats every node has an id. So the rows of other files are matched to the nodes by id,
-# as for a text of edges. In the other formats of `_LOADERS`, nodes are the rows of a matrix.
-_BY_ID = (".graphml", ".xml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +224,14 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
 
 def _read_ends(path: Path, missing: str, header: bool | str, columns: Sequence[str]) -> _Edges:
     kind = ending(path)
-    if kind != ".npy" and kind not in _LOADERS:
+    if kind != ".npy" and kind not in FORMATS:
         return _read_edges(path, header, columns)
     if kind == ".npy":
         read = _read_array(path)
     else:
-        read = _of_graph(path, _LOADERS[kind](path, missing), kind not in _BY_ID)
+        file_format = FORMATS[kind]
+        data = load_object(file_format.load)(path, missing)
+        read = _of_graph(path, data, not file_format.by_id)
     if header != "auto" or columns:
         read.notes.append(
             f"{path.name}: not a text file, so data.header and data.columns have no effect"
