@@ -1,0 +1,82 @@
+"""A graph cut beforehand: every rank reads its own file."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from paths import ROOT
+
+from user_dgl.cli import main
+from user_dgl.config import load_config
+from user_dgl.distributed.directory import PartitionDirectory
+from user_dgl.errors import InputError
+
+CONFIG = str(ROOT / "configs" / "default.yaml")
+DATA = (
+    "data={kind: synthetic, synthetic: {num_nodes: 200}}", "model.num_clusters=5",
+    "train.epochs=5", "train.precision=float64",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    out = tmp_path_factory.mktemp("parts") / "two"
+    assert main(["partition", CONFIG, *DATA, "--parts", "2", "--out", str(out)]) == 0
+    return out
+
+
+def test_files_of_a_partition(parts, capsys):
+    directory = PartitionDirectory(parts)
+    holdings = [directory.read_rank_data(rank, 2) for rank in range(2)]
+    assert sum(holding.shard.part.num_owned for holding in holdings) == 200
+    for holding in holdings:
+        own = holding.shard.part.num_owned
+        assert holding.feat.shape[0] == len(holding.view.points) == own < 200
+    files = sorted(file.name for file in parts.iterdir())
+    assert files == ["config.yaml", "rank-0-of-2.pt", "rank-1-of-2.pt", "whole.pt"]
+    # Labels are for scores, in the one file that no training reads.
+    assert "labels" in directory.read_whole()
+    assert not any("label" in name for name in torch.load(parts / files[1], weights_only=True))
+    assert main(["partition", CONFIG, *DATA, "--parts", "2", "--out", str(parts)]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_training_from_parts_equals_training_from_data(parts, tmp_path):
+    launch = [sys.executable, str(ROOT / "tools" / "launch.py"), "--nproc", "2", "--", "train"]
+    outcomes = []
+    for name, more in (("whole", ()), ("parts", (f"distributed.partition={parts}",))):
+        run_dir = tmp_path / name
+        done = subprocess.run(
+            [*launch, CONFIG, *DATA, *more, "eval.floors=false", f"output_dir={run_dir}"],
+            capture_output=True, text=True, cwd=ROOT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        result = json.loads((run_dir / "result.json").read_text())
+        for key in ("seconds_per_epoch", "seconds_total", "peak_memory_mb", "stages", "ranks"):
+            result.pop(key)
+        text = (run_dir / "clusters.csv").read_text()
+        outcomes.append((result, text, np.load(run_dir / "embedding.npy")))
+    assert outcomes[0][:2] == outcomes[1][:2]
+    assert np.array_equal(outcomes[0][2], outcomes[1][2])
+
+
+def test_parts_for_other_settings_or_ranks_are_refused(parts, tmp_path):
+    directory, config = PartitionDirectory(parts), load_config(CONFIG, DATA)
+    directory.check(config, 2)
+    directory.check(load_config(CONFIG, [*DATA, "train.epochs=9", "loss.npsi_weight=2"]), 2)
+    with pytest.raises(InputError, match="2 parts for 3 processes"):
+        directory.check(config, 3)
+    with pytest.raises(InputError, match="other settings of seed, structure"):
+        directory.check(load_config(CONFIG, [*DATA, "seed=1", "structure.prior=uniform"]), 2)
+    with pytest.raises(InputError, match="no partition there"):
+        PartitionDirectory(tmp_path).check(config, 2)
+    copied = tmp_path / "rank-0-of-2.pt"
+    copied.write_bytes((parts / copied.name).read_bytes()[:1000])
+    with pytest.raises(InputError, match="not a readable checkpoint"):
+        PartitionDirectory(tmp_path).read_rank_data(0, 2)
+    torch.save({"part": {}}, copied)
+    with pytest.raises(InputError, match="not of this version"):
+        PartitionDirectory(tmp_path).read_rank_data(0, 2)

@@ -1,0 +1,64 @@
+"""Truncated SVD of features."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from user_dgl.errors import InputError
+from user_dgl.features.svd import svd_with_axes, truncated_svd
+
+
+@pytest.fixture
+def feat():
+    """Random counts with an empty column (3), a full one (0) and a zero row (4)."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(1, 6, (9, 7)) * (rng.random((9, 7)) < 0.5)
+    dense[:, 0] = 2
+    dense[:, 3] = 0
+    dense[4] = 0
+    return sp.csr_matrix(dense.astype(np.float32))
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, np.asarray])
+def test_svd_equals_lapack(container):
+    rng = np.random.default_rng(1)
+    low_rank = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 40))
+    reduced = truncated_svd(container(low_rank.astype(np.float32)), 5, seed=0)
+    left, values, _ = np.linalg.svd(low_rank, full_matrices=False)
+    assert reduced.shape == (60, 5)
+    assert reduced.dtype == np.float32
+    # Singular vectors are unique up to their sign.
+    np.testing.assert_allclose(
+        np.abs(reduced), np.abs(left[:, :5] * values[:5]), rtol=1e-3, atol=1e-3
+    )
+    # No direction is lost, so inner products of rows are those of X.
+    np.testing.assert_allclose(reduced @ reduced.T, low_rank @ low_rank.T, rtol=1e-3, atol=1e-3)
+
+
+def test_svd_is_deterministic(feat):
+    np.testing.assert_array_equal(truncated_svd(feat, 3, 5), truncated_svd(feat, 3, 5))
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3), (1, 4), (4, 1), (1, 1)])
+def test_svd_of_small_features_keeps_what_there_is(shape):
+    feat = sp.random(*shape, density=1.0, format="csr", dtype=np.float32, random_state=0)
+    reduced = truncated_svd(feat, 64, seed=0)
+    assert reduced.shape == (shape[0], min(shape))
+    dense = feat.toarray()
+    np.testing.assert_allclose(reduced @ reduced.T, dense @ dense.T, rtol=1e-4, atol=1e-5)
+
+
+def test_svd_of_zeros_is_zero():
+    np.testing.assert_array_equal(truncated_svd(sp.csr_matrix((5, 4)), 2, 0), np.zeros((5, 2)))
+
+
+@pytest.mark.parametrize(("shape", "num_components"), [((5, 0), 2), ((0, 5), 2), ((5, 5), 0)])
+def test_svd_refuses_what_has_none(shape, num_components):
+    with pytest.raises(InputError, match="SVD"):
+        truncated_svd(sp.csr_matrix(shape), num_components, 0)
+
+
+def test_axes_give_other_rows_their_components(feat):
+    components, axes = svd_with_axes(feat, 7, seed=0)
+    np.testing.assert_array_equal(components, truncated_svd(feat, 7, seed=0))
+    np.testing.assert_allclose(feat @ axes, components, atol=1e-5)

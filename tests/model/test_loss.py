@@ -1,0 +1,137 @@
+"""The sum of the loss terms: names, weights and replicas."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from graphs import random_graph
+from memberships import random_assignment, random_features
+
+from user_dgl.config import LossConfig
+from user_dgl.losses.davies_bouldin import davies_bouldin, davies_bouldin_sums
+from user_dgl.losses.entropy import npsi, partition_sums
+from user_dgl.losses.reconstruction import reconstruction_loss
+from user_dgl.model import State, USERLoss
+from user_dgl.structure.candidates import merge_candidates
+
+
+def _state(graph, learnable=True):
+    """A state whose A' has candidate pairs beside the observed edges."""
+    ends = np.arange(10), np.arange(10, 20)
+    pairs, observed = merge_candidates(graph, [ends])
+    assert not observed.all()
+    weight = torch.rand(pairs.num_edges, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
+    assignment = random_assignment(graph.num_nodes)
+    return State(
+        graph=pairs,
+        weights=(weight,),
+        observed=observed,
+        learnable=learnable,
+        hidden=(hidden,),
+        propagations=(),
+        logits=assignment.log()[:, None],
+        clusters=assignment.argmax(1, keepdim=True),
+        assignment=assignment[:, None],
+    )
+
+
+def _several(graph, num_replicas, shared=True):
+    """Replicas on one A' or on their own, and the same one by one."""
+    first = _state(graph)
+    singles = []
+    for seed in range(num_replicas):
+        weight = first.weights[0] if shared else torch.rand_like(first.weights[0])
+        singles.append(
+            dataclasses.replace(
+                first,
+                weights=(weight,),
+                hidden=(torch.randn(graph.num_nodes, 3, dtype=torch.float64),),
+                assignment=random_assignment(graph.num_nodes, seed=seed)[:, None],
+            )
+        )
+    together = dataclasses.replace(
+        first,
+        weights=first.weights if shared else tuple(one.weights[0] for one in singles),
+        hidden=tuple(one.hidden[0] for one in singles),
+        assignment=torch.cat([one.assignment for one in singles], 1),
+    )
+    return together, singles
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("forms", [("textbook", "mean_square"), ("soft_features", "frobenius")])
+def test_terms_of_replicas_are_those_of_each(shared, forms):
+    graph, (features, _) = random_graph(), random_features()
+    together, singles = _several(graph, 3, shared)
+    config = LossConfig(
+        davies_bouldin_weight=0.5,
+        davies_bouldin_form=forms[0],
+        observed_edge_weight=0.25,
+        observed_edge_form=forms[1],
+        reconstruction_weight=0.125,
+    )
+    loss = USERLoss(config, graph, features, "csr", torch.rand(graph.num_edges).double())
+    terms = loss(together, torch.Generator().manual_seed(0))
+    assert len(terms) == 5
+    for place, single in enumerate(singles):
+        expected = loss(single, torch.Generator().manual_seed(0))
+        for name, term in terms.items():
+            assert term.shape == (3,)
+            torch.testing.assert_close(term[place], expected[name][0])
+
+
+def test_a_shared_graph_is_tied_once_a_replica():
+    """So that the tie weighs the same against the other terms however many replicas there are."""
+    graph, (features, _) = random_graph(), random_features()
+    config = LossConfig(npsi_weight=0.0, observed_edge_weight=1.0)
+    loss = USERLoss(config, graph, features, "csr")
+    together, singles = _several(graph, 4)
+    weight = together.weights[0]
+    gradients = [
+        torch.autograd.grad(loss(state)["observed_edges"].sum(), weight)[0]
+        for state in (together, singles[0])
+    ]
+    torch.testing.assert_close(gradients[0], 4 * gradients[1])
+
+
+def test_terms_are_named_and_weighted():
+    graph, (features, _) = random_graph(), random_features()
+    state = _state(graph)
+    config = LossConfig(
+        npsi_weight=2.0,
+        davies_bouldin_weight=0.5,
+        observed_edge_weight=0.25,
+        reconstruction_weight=0.125,
+    )
+    prior = torch.rand(graph.num_edges, dtype=torch.float64)
+    loss = USERLoss(config, graph, features, "csr", prior)
+    terms = loss(state, torch.Generator().manual_seed(0))
+    assignment, (weight,) = state.assignment[:, 0], state.weights
+    learned = npsi(partition_sums(state.graph, weight, assignment, "csr"))
+    ones = torch.ones(graph.num_edges, dtype=torch.float64)
+    observed = npsi(partition_sums(graph, ones, assignment, "csr"))
+    samples, generator = 5 * graph.num_nodes, torch.Generator().manual_seed(0)
+    expected = {
+        "npsi": 2 * learned,
+        "npsi_observed": 2 * observed,
+        "davies_bouldin": 0.5
+        * davies_bouldin(davies_bouldin_sums(features, assignment, "textbook")),
+        "observed_edges": 0.25 * (weight[state.observed] - prior).square().mean(),
+        "reconstruction": 0.125
+        * reconstruction_loss(graph, state.hidden, samples, generator, "csr")[0],
+    }
+    assert set(terms) == set(expected)
+    for name, term in terms.items():
+        torch.testing.assert_close(term, expected[name][None])
+
+
+def test_terms_of_weight_zero_are_left_out():
+    graph, (features, _) = random_graph(), random_features()
+    config = LossConfig(npsi_weight=0.0, davies_bouldin_weight=1.0)
+    assert set(USERLoss(config, graph, features, "csr")(_state(graph))) == {"davies_bouldin"}
+    config = LossConfig(npsi_observed=False, observed_edge_weight=1.0)
+    loss = USERLoss(config, graph, features, "csr")
+    assert set(loss(_state(graph))) == {"npsi", "observed_edges"}
+    assert set(loss(_state(graph, learnable=False))) == {"npsi"}

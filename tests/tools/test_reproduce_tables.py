@@ -1,0 +1,288 @@
+"""tools/reproduce.py: the plan, its tables, figures and the README."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from cells_of_tables import cell_of, result_of, rows_of
+from reproduction import cells as cells_module
+from reproduction import figures, paper, plan, readme, tables
+from reproduction.cells import COLUMNS, KEY, run_cells, survey
+from reproduction.summary import interval, mean_std, paired
+
+from user_dgl.config import load_config
+
+
+def test_plan_has_every_cell_once():
+    for name, cells in ((name, make()) for name, make in plan.TABLES.items()):
+        assert len({cell.key for cell in cells}) == len(cells)
+        assert {cell.table for cell in cells} == {name}
+    chosen = plan.select(plan.random_noise(), dataset=["wiki"], rate=[0, 50], method=None)
+    assert {cell.method for cell in chosen} == {"USER-DGL", "user", "default"}
+    assert len(chosen) == 3 * 2 * 10
+    pubmed = plan.select(plan.meta_attack(), dataset=["pubmed"], method=["default"])
+    assert len(pubmed) == 5 * 3
+
+
+def test_settings_of_the_plan_are_read():
+    """Each kind of overrides once, with the shipped configs."""
+    for make in plan.TABLES.values():
+        for cell in {(c.config, c.method): c for c in make()}.values():
+            if cell.config.exists():
+                load_config(cell.config, cell.settings)
+    (attacked, *_) = plan.select(plan.meta_attack(), dataset=["cora"], rate=[10])
+    config = load_config(attacked.config, attacked.settings)
+    assert config.data.noise.file == "prognn_meta/cora_meta_adj_0.1.npz"
+    assert config.data.largest_component
+    assert config.data.name is None
+
+
+def test_thin_tables_have_two_seeds_and_the_ends_of_the_rates():
+    cells = plan.thin(plan.baselines())
+    assert len(cells) == 2 * 2 * 2 * 11
+    assert {(cell.dataset, cell.rate, cell.seed) for cell in cells} == {
+        (dataset, rate, seed) for dataset in ("cora", "citeseer") for rate in (0, 50)
+        for seed in (0, 1)
+    }  # fmt: skip
+    assert {cell.rate for cell in plan.thin(plan.meta_attack())} == {5, 25}
+    assert len(plan.thin(plan.meta_attack_own())) == len(cells)
+    assert {cell.dataset for cell in plan.thin(plan.link())} == {"citeseer", "wiki"}
+
+
+def test_settings_of_user_leave_the_cells_of_a_baseline_as_they_are():
+    def digest(*overrides):
+        return cells_module.settings_digest(load_config(None, ["model.kind=gae", *overrides]))
+
+    assert digest("train.lr=0.5", "baseline.lr=0.01") == digest()
+    assert digest("baseline.lr=0.02") != digest()
+
+
+def test_interval_by_hand():
+    # Mean 3, standard deviation sqrt(10 / 4), t(0.975, 4) = 2.776445.
+    mean, half = interval([1, 2, 3, 4, 5])
+    assert mean == 3
+    assert half == pytest.approx(2.776445 * np.sqrt(2.5 / 5), rel=1e-6)
+    assert np.isnan(interval([1])[1])
+
+
+def test_paired_verdicts():
+    # Half width for two values: 12.7062 * |a - b| / 2.
+    assert paired([1.0, 1.2], 2) == "+1.1 ± 1.3 equal"
+    assert paired([-3.0, -3.2], 2) == "-3.1 ± 1.3 below"
+    assert paired([1.0, 3.0], 3) == "+2.0 ± 12.7 equal [2]"
+    assert paired([0.0, 0.0], 2) == "+0.0 ± 0.0 equal"
+    assert paired([np.nan], 2) == ""
+
+
+def test_mean_std_counts_what_is_missing():
+    assert mean_std([50.0, 54.0, np.nan], 10) == "52.0 ± 2.8 [2]"
+    assert mean_std([np.nan], 10) == ""
+
+
+def test_page_of_noise():
+    cells = [cell_of(seed, rate=rate) for rate in (0, 50) for seed in range(2)]
+    # At 50 % only seed 1 is finished; the floor of seed 1 belongs to it alone.
+    rows = rows_of(
+        seed=[0, 1, 1],
+        rate=[0, 0, 50],
+        nmi=[60.0, 62.0, 50.0],
+        smooth_kmeans_nmi=[55.0, 57.2, 45.0],
+        true_share=[0.0, 0.0, 1 / 3],
+        estimated_share=[0.05, 0.03, 0.36],
+    )
+    page = tables.report("random-noise", rows, cells)
+    assert "Cells finished: 3, missing: 1." in page
+    for line in (
+        "| NMI | 0 % | 50 % |",
+        "| paper: best of 11 | 57.3 ± 1.0 (DGI) | 49.3 ± 1.9 (USER) |",
+        "| paper: USER | 56.2 ± 1.6 | 49.3 ± 1.9 |",
+        "| smooth_kmeans | 56.1 ± 1.6 | 45.0 [1] |",
+        "| default | 61.0 ± 1.4 | 50.0 [1] |",
+        # Differences 5 and 4.8: mean 4.9, half width 12.7062 * 0.2 / 2.
+        "| default − smooth_kmeans | +4.9 ± 1.3 above | +5.0 [1] |",
+        "| default: estimated share | 4.0 ± 1.4 | 36.0 [1] |",
+        "| true share | 0.0 ± 0.0 | 33.3 [1] |",
+        "| default: AP | 70.0 ± 0.0 | 70.0 [1] |",
+        "| DGI | 57.3 ± 1.0 | 43.2 ± 0.7 |",
+    ):
+        assert line in page.splitlines(), line
+
+
+def test_floors_that_depend_on_the_method_get_a_row_each():
+    cells = [cell_of(method=method) for method in ("USER-DGL", "default")]
+    rows = rows_of(
+        method=["default", "USER-DGL"], seed=[0, 0], rate=[50, 50],
+        smooth_kmeans_nmi=[40.0, 45.0], features_kmeans_nmi=[30.0, 30.0],
+    )  # fmt: skip
+    lines = tables.report("random-noise", rows, cells).splitlines()
+    assert "| features_kmeans | 30.0 [1] |" not in lines  # one seed is all there is
+    assert "| features_kmeans | 30.0 |" in lines
+    at = [lines.index(f"| smooth_kmeans ({m}) | {v} |") for m, v in
+          (("USER-DGL", "45.0"), ("default", "40.0"))]  # fmt: skip
+    assert at[0] < at[1]  # in the order of the plan
+
+
+def test_page_of_baselines():
+    cells = plan.select(plan.baselines(), dataset=["cora"], rate=[0, 50], seed=[0, 1])
+    rows = rows_of(
+        table=["baselines"] * 5,
+        method=["DGI", "USER-DGL", "DGI", "USER-DGL", "GAE"],
+        rate=[0] * 4 + [50],
+        seed=[0, 0, 1, 1, 0],
+        nmi=[50.0, 60.0, 51.0, 63.0, 30.0],
+    )
+    page = tables.report("baselines", rows, cells).splitlines()
+    for line in (
+        "| USER-DGL | 61.5 ± 2.1 |  |",
+        "| GAE | (44.3) | 30.0 [1] (25.0) |",
+        "| DGI | 50.5 ± 0.7 (57.3) | (43.2) |",
+        "| paper: USER | (56.2) | (49.3) |",
+        # Differences 10 and 12: mean 11, half width 12.7062 * 2 / 2.
+        "| USER-DGL − DGI | +11.0 ± 12.7 equal |  |",
+    ):
+        assert line in page, line
+    at = [page.index(next(row for row in page if row.startswith(f"| {m} |"))) for m in
+          ("USER-DGL", "GAE", "DGI", "paper: USER")]  # fmt: skip
+    assert at == sorted(at)
+
+
+def test_page_of_supported_models():
+    cells = plan.select(plan.supported(), dataset=["cora"])
+    rows = rows_of(
+        table=["supported"] * 5,
+        method=["dgi", "dgi with USER", "dgi", "dgi with USER", "sage with USER"],
+        rate=[50] * 5,
+        seed=[0, 0, 1, 1, 0],
+        nmi=[40.0, 50.0, 41.0, 53.0, 30.0],
+    )
+    page = tables.report("supported", rows, cells).splitlines()
+    for line in (
+        "| NMI | Cora, 50 % |",
+        "| dgi | 40.5 ± 0.7 |",
+        "| dgi with USER | 51.5 ± 2.1 |",
+        "| dgi with USER | +11.0 ± 12.7 equal |",
+        "| sage with USER | 30.0 [1] |",
+        "| sage with USER |  |",  # nothing to compare with
+    ):
+        assert line in page, line
+
+
+def test_page_of_links():
+    cells = plan.select(plan.link(), dataset=["wiki"], rate=[0, 50], seed=[0, 1])
+    rows = rows_of(
+        table=["link"] * 6,
+        dataset=["wiki"] * 6,
+        method=["GAE", "GAE", "USER-DGL", "USER-DGL", "USER-DGL", "USER-DGL"],
+        rate=[0, 50, 0, 0, 50, 50],
+        seed=[0, 0, 0, 1, 0, 1],
+        learned_auc=[1.0, 1.0, 98.0, 98.4, 97.0, 97.2],
+        dot_auc=[92.0, 90.0, 89.0, 89.0, 88.0, 88.0],
+        learned_ap=[1.0] * 6,
+        dot_ap=[2.0] * 6,
+        smoothed_cosine_auc=[96.0, 95.0, 96.0, 96.2, 95.0, 95.1],
+        prepared_smoothed_cosine_auc=[None, None, 97.0, 97.2, 94.0, 94.0],
+    )
+    lines = tables.report("link", rows, cells).splitlines()
+    for line in (
+        "| AUC | 0 % | 50 % |",
+        "| paper: USER | 88.7 ± 0.1 | 86.9 ± 0.4 |",
+        "| cosine of smoothed features | 96.1 ± 0.1 | 95.0 ± 0.1 |",
+        "| cosine of smoothed prepared features | 97.1 ± 0.1 | 94.0 ± 0.0 |",
+        "| GAE | 92.0 [1] | 90.0 [1] |",
+        "| USER-DGL, dot product | 89.0 ± 0.0 | 88.0 ± 0.0 |",
+        "| USER-DGL | 98.2 ± 0.3 | 97.1 ± 0.1 |",
+        # Differences 1 and 1.2: mean 1.1, half width 12.7062 * 0.2 / 2.
+        "| USER-DGL − cosine of smoothed prepared features | +1.1 ± 1.3 equal | +3.1 ± 1.3 above |",
+        "| paper: USER | 89.9 ± 0.1 | 88.3 ± 0.4 |",  # of AP
+    ):
+        assert line in lines, line
+
+
+def test_page_of_ablation_pairs_with_full_and_prints_the_paper():
+    cells = [
+        cell_of(seed, table="ablation", method=method, rate=rate)
+        for method in ("full", "without NPSI")
+        for rate in (10, 50)
+        for seed in range(2)
+    ]
+    rows = rows_of(
+        method=["full", "full", "without NPSI", "without NPSI"],
+        rate=[10] * 4,
+        seed=[0, 1, 1, 0],
+        nmi=[50.0, 60.0, 40.2, 30.0],
+    )
+    lines = tables.report("ablation", rows, cells).splitlines()
+    assert "| NMI | Cora | paper |" in lines
+    assert "| full | 55.0 ± 7.1 | 54.4 |" in lines
+    # By seed: -20 and -19.8; the rows come in another order.
+    assert "| without NPSI | 35.1 ± 7.2 (-19.9 ± 1.3 below) | 14.8 |" in lines
+
+
+@pytest.mark.parametrize("table", plan.TABLES)
+def test_every_page_of_nothing_and_of_something(table):
+    cells = plan.select(plan.TABLES[table](), method=None, seed=[0])
+    assert "Cells finished: 0" in tables.report(table, pd.DataFrame(columns=COLUMNS), cells)
+    keys = {name: [cell.key[i] for cell in cells] for i, name in enumerate(KEY)}
+    page = tables.report(table, rows_of(**keys), cells)
+    assert f"finished: {len(cells)}, missing: 0" in page
+    assert "nan" not in page.lower()
+
+
+def test_paper_is_whole():
+    for table, rates in (("random-noise", plan.FLIP_RATES), ("meta-attack", (5, 10, 15, 20))):
+        for dataset in ("cora", "citeseer", "wiki"):
+            figures_of_set = paper.printed(table, dataset)
+            assert set(figures_of_set["method"]) == set(paper.METHODS)
+            assert len(figures_of_set) == 11 * len(rates)
+    for table in ("link-auc", "link-ap"):
+        for dataset in ("citeseer", "wiki"):
+            figures_of_set = paper.printed(table, dataset)
+            assert len(figures_of_set) == 5 * len(plan.FLIP_RATES)
+            assert figures_of_set["mean"].between(60, 97).all()
+    assert paper.printed("unseen", "acm").empty
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = rows_of(method=["alpha=0.1", "alpha=0.2", "beta=1"], seed=[0, 0, 0])
+    (file,) = figures.draw_parameters(rows, tmp_path)
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
+    cells = [cell_of(seed) for seed in range(2)]
+    run_cells(cells, tmp_path)
+    full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))
+    (dgi,) = plan.select(plan.baselines(), dataset=["cora"], method=["DGI"], rate=[50], seed=[0])
+    (sage,) = plan.select(
+        plan.supported(), dataset=["citeseer"], method=["sage"], rate=[0], seed=[0]
+    )
+    for cell in (plan.large()[0], full, parts, dgi, sage):
+        run_cells([cell], tmp_path)
+    gae, *_ = plan.link()
+    scored = result_of(links={"test": {"dot": {"auc": 91.0, "ap": 92.0}}})
+    row = cells_module.result_row(gae, scored, survey([gae], tmp_path).digests[gae.key])
+    cells_module.add_rows(tmp_path, [row])
+    tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
+    tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
+    tables |= {"baselines": plan.baselines, "supported": plan.supported}
+    tables |= {"meta-attack-own": plan.meta_attack_own}
+    file = tmp_path / "README.md"
+    marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
+    file.write_text(marks + "end\n")
+    readme.fill(file, tmp_path, tables)
+    text = file.read_text()
+    assert "old" not in text
+    assert text.count("a\n<!-- ") == len(tables)
+    assert text.endswith("end\n")
+    assert "| 50.0 ± 0.0 |" in text
+    assert "| `large/dblp.yaml` | 17,716 | 52,867 | 50.0 [1] | 50.0 [1] | 50.0 [1] | 2 |" in text
+    assert "| **Citeseer**, the paper's USER | 95.4 / 95.8 | 95.6 / 96.0 |" in text
+    assert "| `model.encoder=sage` |  |  | 50.0 |  |" in text
+    assert "| `dgi` |  | 50.0 [1] (43.2) |" in text
+    assert "| `configs/link/gae.yaml` | 91.0 [1] / 92.0 [1] |  |" in text
+    assert "| `large/pubmed_gcn.yaml` | 50.0 [1] | 50.0 [1] | +0.0 [1] |" in text
+    readme.fill(file, tmp_path, tables)
+    assert file.read_text() == text
+    file.write_text("no marks")
+    with pytest.raises(ValueError, match="lacks the marks"):
+        readme.fill(file, tmp_path, tables)

@@ -1,0 +1,479 @@
+"""The estimator: the same result as the command, any kind of matrix, new nodes, conventions."""
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from paths import ROOT
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
+
+from user_dgl import USERClustering, dgl
+from user_dgl.cli import main
+from user_dgl.config import DataConfig, SyntheticConfig, default_config, load_config
+from user_dgl.data import block_model
+from user_dgl.errors import InputError
+from user_dgl.evaluation.label_metrics import clustering_metrics
+
+QUICK = {"train.epochs": 5}
+# The paper's model with all that predict has to follow.
+PAPER = {
+    "model.num_clusters": 3,
+    "model.hidden_feats": [16, 8],
+    "train.epochs": 8,
+    "train.lr": 0.05,
+    "structure.prior": "feature_cosine",
+}
+JOINED = {"train.restarts": 3, "model.observed_mix": 0, "model.dropout": 0.2}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return block_model(SyntheticConfig(num_nodes=90, num_blocks=3, average_degree=6.0))
+
+
+@pytest.fixture(scope="module")
+def adjacency(data):
+    return data.graph.to_scipy()
+
+
+@pytest.fixture(scope="module")
+def model(data, adjacency):
+    return USERClustering(3, overrides=QUICK).fit(adjacency, data.feat)
+
+
+def _same(a, b):
+    return (
+        np.array_equal(a.labels_, b.labels_)
+        and np.array_equal(a.embedding_, b.embedding_)
+        and (a.adjacency_ != b.adjacency_).nnz == 0
+        and a.loss_ == b.loss_
+    )
+
+
+# The fit -----------------------------------------------------------------------------------------
+
+
+def test_attributes(data, model):
+    assert model.labels_.shape == (90,)
+    assert model.labels_.dtype == np.int64
+    assert model.probs_.shape == (90, 3)
+    np.testing.assert_allclose(model.probs_.sum(1), 1, rtol=1e-5)
+    assert model.embedding_.shape == (90, 12)
+    assert model.n_features_in_ == data.feat.shape[1]
+    assert sp.isspmatrix_csr(model.adjacency_)
+    assert (model.adjacency_ != model.adjacency_.T).nnz == 0
+    assert model.adjacency_.nnz == 2 * data.graph.num_edges
+    assert model.loss_["total"] == pytest.approx(
+        sum(value for name, value in model.loss_.items() if name != "total")
+    )
+    assert clustering_metrics(data.labels, model.labels_)["ari"] > 80
+
+
+def test_equals_the_command(tmp_path, data, adjacency, capsys):
+    sp.save_npz(tmp_path / "edges.npz", adjacency)
+    sp.save_npz(tmp_path / "feat.npz", data.feat)
+    settings = ["model.num_clusters=3", "train.epochs=5", "seed=4"]
+    files = [f"data.edges={tmp_path}/edges.npz", f"data.features={tmp_path}/feat.npz"]
+    out = tmp_path / "run"
+    command = ["train", str(default_config()), "data.kind=edge_list", f"output_dir={out}"]
+    assert main([*command, *files, *settings]) == 0
+    model = USERClustering(3, overrides=QUICK, random_state=4).fit(adjacency, data.feat)
+    assert json.loads((out / "result.json").read_text())["loss"] == model.loss_
+    np.testing.assert_array_equal(np.load(out / "embedding.npy"), model.embedding_)
+    assert (sp.load_npz(out / "learned_graph.npz") != model.adjacency_).nnz == 0
+
+
+def test_training_in_parts(data, adjacency):
+    settings = {"train.mode": "partition", "train.partition.num_parts": 3, **PAPER}
+    model = USERClustering(
+        config=load_config(None), overrides={**settings, "model.observed_mix": 0}
+    ).fit(adjacency, data.feat)
+    again = model.predict(model.adjacency_, data.feat)
+    assert (again == model.labels_).mean() > 0.97  # parts know each other's state of a pass ago
+
+
+def test_nothing_is_written_or_printed(tmp_path, monkeypatch, data, adjacency, capsys):
+    monkeypatch.chdir(tmp_path)
+    USERClustering(3, overrides=QUICK).fit(adjacency, data.feat)
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr() == ("", "")
+    USERClustering(3, overrides=QUICK, verbose=True).fit(adjacency, data.feat)
+    assert "Epoch 00005" in capsys.readouterr().out
+
+
+def test_arguments_are_left_alone(data, adjacency):
+    feat, edges = data.feat.copy(), adjacency.copy()
+    USERClustering(3, overrides=QUICK).fit(edges, feat).predict(edges, feat)
+    assert (edges != adjacency).nnz == 0
+    assert (feat != data.feat).nnz == 0
+
+
+# Input -------------------------------------------------------------------------------------------
+
+
+def _torch_sparse(matrix):
+    return torch.from_numpy(matrix.toarray()).to_sparse_csr()
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda m: sp.csr_array(m),
+        lambda m: m.tocoo(),
+        lambda m: m.toarray(),
+        lambda m: m.toarray().tolist(),
+        lambda m: torch.from_numpy(m.toarray()),
+        lambda m: torch.from_numpy(m.toarray()).to_sparse(),
+        _torch_sparse,
+    ],
+    ids=["csr_array", "coo", "ndarray", "lists", "tensor", "sparse coo", "sparse csr"],
+)
+def test_any_kind_of_matrix(data, adjacency, model, convert):
+    other = USERClustering(3, overrides=QUICK).fit(convert(adjacency), convert(data.feat))
+    assert _same(model, other)
+    edges, feat = convert(adjacency[:4]), convert(data.feat[:4])
+    assert np.array_equal(other.predict(edges, feat), model.predict(adjacency[:4], data.feat[:4]))
+
+
+def test_dgl_graph(data, adjacency, model):
+    u, v = adjacency.nonzero()
+    graph = dgl.graph((torch.from_numpy(u), torch.from_numpy(v)), num_nodes=90)
+    graph.ndata["feat"] = torch.from_numpy(data.feat.toarray())
+    assert _same(model, USERClustering(3, overrides=QUICK).fit(graph))
+    other = USERClustering(3, overrides=QUICK).fit(graph, data.feat[:, ::-1])
+    assert not _same(model, other)  # features given come before those of the graph
+    assert list(graph.ndata) == ["feat"]
+    assert not graph.edata
+    two = dgl.heterograph({("a", "x", "b"): ([0], [0]), ("b", "y", "a"): ([0], [0])})
+    with pytest.raises(InputError, match="several types"):
+        USERClustering(2).fit(two)
+
+
+def test_what_is_cleaned_is_said(data, adjacency, model):
+    directed = 2 * sp.triu(adjacency) + sp.eye(90)
+    with pytest.warns(UserWarning, match=r"adjacency: ") as caught:
+        other = USERClustering(3, overrides=QUICK).fit(directed, data.feat)
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "90 self-loop entries dropped" in said
+    assert "made symmetric" in said
+    assert "every edge has weight 1" in said
+    assert _same(model, other)
+
+
+def test_without_features(adjacency, data):
+    with pytest.warns(UserWarning, match="no features") as caught:
+        model = USERClustering(3, overrides=QUICK).fit(adjacency)
+    assert len(caught) == 1
+    assert model.n_features_in_ == 0
+    assert clustering_metrics(data.labels, model.labels_)["ari"] > 50
+    np.testing.assert_array_equal(model.predict(adjacency), model.labels_)
+    with pytest.raises(InputError, match="the fit had none"):
+        model.predict(adjacency, data.feat)
+
+
+def _with(matrix, place, value):
+    matrix = matrix.toarray()
+    matrix[place] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a, x: (a[:80], x), r"adjacency: expected a square .* got shape \(80, 90\)"),
+        (lambda a, x: (_with(a, (3, 4), -1), x), r"adjacency: negative, .* 1 rows .*: 3"),
+        (lambda a, x: (_with(a, (3, 4), np.nan), x), r"adjacency: negative, NaN"),
+        (
+            lambda a, x: (a, _with(x, (7, 0), np.nan)),
+            r"NaN.* 1 rows .* first in column 0\): 7",
+        ),
+        (lambda a, x: (a, _with(x, (7, 0), np.inf)), r"features: NaN.* 1 rows .*: 7"),
+        (lambda a, x: (a, x[:80]), r"90 nodes, features have 80 rows"),
+        (lambda a, x: (a, x[:, :0]), r"no columns"),
+        (lambda a, x: (a, x.toarray()[0]), r"features of shape \(200,\)"),
+        (lambda a, x: (a.toarray().astype(str), x), r"square adjacency matrix of numbers"),
+        (lambda a, x: ([[0, 1], [1]], x), r"adjacency: not a matrix"),
+        (lambda a, x: (a[:2, :2], x[:2]), r"3 clusters asked for, 2 nodes given"),
+        (lambda a, x: (torch.zeros(2, 2, 2).to_sparse(), x), r"expected a matrix"),
+    ],
+)
+def test_bad_input(data, adjacency, change, message):
+    with pytest.raises(InputError, match=message) as caught:
+        USERClustering(3).fit(*change(adjacency, data.feat))
+    assert isinstance(caught.value, ValueError)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"num_clusters": 1}, "model.num_clusters: expected at least 2, got 1"),
+        ({"num_clusters": 2.5}, "model.num_clusters: expected a whole number"),
+        ({"num_clusters": object()}, "model.num_clusters: expected a number"),
+        ({"config": "missing.yaml"}, "missing.yaml: No such file"),
+        ({"overrides": {"trian.lr": 1}}, "unknown key 'trian': did you mean train"),
+        ({"overrides": ["train.lr=-1"]}, "train.lr: expected above 0"),
+        ({"overrides": "train.lr=1"}, "overrides: expected a dict or a list"),
+        ({"random_state": -1}, "seed: expected at least 0"),
+        ({"random_state": "x"}, "random_state: 'x' cannot be used to seed"),
+        ({"config": 5}, "config: expected a path or a Config, got 5"),
+    ],
+)
+def test_bad_parameters(data, adjacency, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        USERClustering(**{"num_clusters": 3, **parameters}).fit(adjacency, data.feat)
+
+
+# Settings ----------------------------------------------------------------------------------------
+
+
+def test_forms_of_settings(tmp_path, data, adjacency, model):
+    file = tmp_path / "mine.yaml"
+    file.write_text(default_config().read_text())
+    settings = load_config(default_config())
+    for parameters in (
+        {"num_clusters": np.int64(3), "overrides": ["train.epochs=5"]},
+        {"config": file, "overrides": {"model.num_clusters": 3, **QUICK}},
+        {"config": str(file), "num_clusters": 3, "overrides": {"model.num_clusters": 9, **QUICK}},
+        {"config": settings, "num_clusters": 3, "overrides": {"train": {**_train(settings)}}},
+    ):
+        other = USERClustering(**parameters).fit(adjacency, data.feat)
+        assert _same(model, other)
+    assert settings == load_config(default_config())
+
+
+def _train(settings):
+    train = {k: v for k, v in vars(settings.train).items() if k != "partition"}
+    return {**train, "epochs": 5}
+
+
+def test_what_has_no_effect_is_said(data, adjacency, model):
+    settings = ["data.noise.kind=random_flip", "data.noise.rate=0.5", "output_dir=x"]
+    other = USERClustering(3, overrides=[*settings, "train.epochs=5"])
+    with pytest.warns(UserWarning, match="output_dir, data: no effect"):
+        other.fit(adjacency, data.feat)
+    assert _same(model, other)
+    with pytest.warns(UserWarning, match=r"model.hidden_feats=.* has no effect"):
+        other.set_params(overrides={"model.hidden_feats": [4], **QUICK}).fit(adjacency, data.feat)
+
+
+def test_random_state(data, adjacency, model):
+    def fit(random_state):
+        estimator = USERClustering(3, overrides=QUICK, random_state=random_state)
+        return estimator.fit(adjacency, data.feat)
+
+    assert _same(model, fit(0))  # the default's seed
+    assert not _same(model, fit(1))
+    assert _same(fit(np.random.RandomState(5)), fit(np.random.RandomState(5)))
+    assert _same(fit(np.random.default_rng(5)), fit(np.random.default_rng(5)))
+    np.random.seed(3)
+    expected = np.random.rand()
+    np.random.seed(3)
+    fit(None)
+    assert np.random.rand() == expected
+
+
+# New nodes and links -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"model.labels": "kmeans"},
+        {"features.max_abs_scale": True},
+        {"model.smooth.num_components": 20},  # fewer than the features have
+        PAPER,
+        {**PAPER, "model.encoder": "gae", "model.head": "linear", "structure.prior": "uniform"},
+        {**PAPER, "train.precision": "float64", "structure.engine": "dgl"},
+        {**PAPER, **JOINED, "train.consensus": "labels"},
+        {**PAPER, **JOINED, "train.consensus": "hidden", "structure.shared": False},
+    ],
+    ids=[
+        "default", "kmeans", "max-abs", "few components", "paper", "gae", "dgl", "labels", "hidden",
+    ],
+)  # fmt: skip
+def test_predict_gives_fitted_nodes_their_clusters(data, adjacency, settings):
+    config = load_config(None) if "model.encoder" in settings or "train.lr" in settings else None
+    model = USERClustering(3, config=config, overrides={**QUICK, **settings})
+    model.fit(adjacency, data.feat)
+    again = model.predict(model.adjacency_, data.feat)
+    assert again.dtype == np.int64
+    # Where each copy of A' differs, their mean is no copy's.
+    least = 0.97 if settings.get("structure.shared") is False else 1
+    assert (again == model.labels_).mean() >= least
+    assert (model.predict(adjacency, data.feat) == model.labels_).mean() > 0.9
+
+
+def test_embedding_of_a_twin(data, model):
+    seen = model._extension._hidden
+    kept = []
+    model._extension._hidden = lambda *arguments: kept.append(seen(*arguments)) or kept[-1]
+    try:
+        model.predict(model.adjacency_, data.feat)
+    finally:
+        del model._extension._hidden
+    ((hidden,),) = kept
+    np.testing.assert_allclose(hidden[:90], model.embedding_, atol=1e-6)
+    np.testing.assert_allclose(hidden[90:], model.embedding_, atol=1e-5)
+
+
+def test_new_nodes_do_not_change_each_other(data, model):
+    rng = np.random.default_rng(0)
+    edges = (rng.random((20, 90)) < 0.05).astype(float)
+    feat = data.feat[rng.integers(0, 90, 20)]
+    together = model.predict(edges, feat)
+    alone = [model.predict(edges[[i]], feat[[i]])[0] for i in range(20)]
+    np.testing.assert_array_equal(together, alone)
+    # Loops do not count, and half of the edges among them is all of them.
+    joined = np.triu(np.ones((20, 20)))
+    np.testing.assert_array_equal(
+        model.predict(edges, feat, joined), model.predict(edges, feat, np.ones((20, 20)))
+    )
+
+
+def test_edges_among_new_nodes_count(data, model):
+    """A node without features takes the cluster of the new ones that it alone is joined to."""
+    (nodes,) = np.nonzero(model.labels_ == 2)
+    edges = sp.vstack([model.adjacency_[nodes], sp.csr_matrix((1, 90))])
+    feat = sp.vstack([data.feat[nodes], sp.csr_matrix((1, data.feat.shape[1]))])
+    among = np.zeros((len(nodes) + 1, len(nodes) + 1))
+    among[-1, :-1] = 1
+    assert model.predict(edges, feat, among)[-1] == 2
+
+
+def test_prediction_from_weak_edges_follows_the_features(data, model):
+    """An edge of hardly any weight has hardly any effect."""
+    (own,), (other,) = (np.nonzero(model.labels_ == k)[0][:1] for k in (0, 1))
+    edges = 1e-6 * model.adjacency_[[other]]
+    assert model.predict(edges, data.feat[[own]]) == model.predict(0 * edges, data.feat[[own]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda a, x: (a[:, :80], x), r"adjacency: expected numbers of shape \(M, 90\)"),
+        (lambda a, x: (-a, x), r"adjacency: negative"),
+        (lambda a, x: (_with(a, (0, 0), np.nan), x), r"adjacency: negative, NaN"),
+        (lambda a, x: (a, x[:3]), r"features: expected shape \(90, 200\), got \(3, 200\)"),
+        (lambda a, x: (a, x[:, :5]), r"features: expected shape \(90, 200\), got \(90, 5\)"),
+        (lambda a, x: (a, None), r"features: expected 200 columns"),
+        (lambda a, x: (a, -x), r"negative features"),
+        (lambda a, x: (a, x, a[:, :3]), r"among: expected numbers of shape \(M, 90\)"),
+        (lambda a, x: (a, x, a[:3]), r"among: expected shape \(90, 90\)"),
+    ],
+)
+def test_bad_new_nodes(data, adjacency, model, arguments, message):
+    with pytest.raises(InputError, match=message):
+        model.predict(*arguments(adjacency, data.feat))
+
+
+def test_no_new_nodes(data, model):
+    assert model.predict(np.empty((0, 90)), data.feat[:0]).shape == (0,)
+
+
+def test_score_links(data, model):
+    scores = model.score_links([[0, 0], [0, 1], [1, 0]])
+    assert scores[0] == pytest.approx(1)
+    assert scores[1] == scores[2]
+    unit = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    assert scores[1] == pytest.approx(unit[0] @ unit[1], abs=1e-6)
+    same = data.labels[:, None] == data.labels
+    within, between = (
+        model.score_links(np.argwhere(np.triu(kind, 1))).mean() for kind in (same, ~same)
+    )
+    assert within > between + 0.15
+    assert model.score_links([]).shape == model.score_links(np.empty((0, 2), int)).shape == (0,)
+    for pairs in ([0, 1], [[0.5, 1]], [[0, 90]], [[-1, 0]], [[0, 1], [2]]):
+        with pytest.raises(InputError, match="pairs: "):
+            model.score_links(pairs)
+
+
+# Conventions of scikit-learn ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_tags_renamed,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_mixin_order,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_set_params,
+        estimator_checks.check_valid_tag_types,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_scikit_learn_checks(check):
+    # Those that fit tables of independent samples do not apply to a graph.
+    check("USERClustering", USERClustering())
+
+
+def test_clone_fits_the_same(data, adjacency, model):
+    copy = clone(model)
+    assert not hasattr(copy, "labels_")
+    assert copy.get_params() == model.get_params()
+    assert _same(model, copy.fit(adjacency, data.feat))
+    assert copy.set_params(num_clusters=4).fit(adjacency, data.feat).probs_.shape == (90, 4)
+    np.testing.assert_array_equal(clone(model).fit_predict(adjacency, data.feat), model.labels_)
+
+
+def test_pickle(data, adjacency, model):
+    again = pickle.loads(pickle.dumps(model))
+    assert _same(model, again)
+    np.testing.assert_array_equal(
+        again.predict(adjacency, data.feat), model.predict(adjacency, data.feat)
+    )
+
+
+def test_not_fitted(data, adjacency):
+    for ask in (
+        lambda m: m.predict(adjacency, data.feat),
+        lambda m: m.score_links([[0, 1]]),
+    ):
+        with pytest.raises(NotFittedError):
+            ask(USERClustering(3))
+
+
+def test_a_failed_fit_keeps_the_last_result(data, adjacency, model):
+    copy = pickle.loads(pickle.dumps(model))
+    with pytest.raises(InputError):
+        copy.fit(adjacency, data.feat[:10])
+    assert _same(model, copy)
+
+
+def test_package_is_instant_and_lazy():
+    code = (
+        "import sys, user_dgl\n"
+        "assert 'USERClustering' in dir(user_dgl)\n"
+        "assert 'torch' not in sys.modules and 'sklearn' not in sys.modules\n"
+        "from user_dgl import USERClustering\n"
+        "assert 'dgl' not in sys.modules\n"
+        "assert user_dgl.dgl is sys.modules['dgl']\n"
+        "try: user_dgl.nothing\n"
+        "except AttributeError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no attribute 'nothing'" in done.stdout
+
+
+def test_no_warning_without_a_cause(data, adjacency):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = USERClustering(3, config=load_config(default_config()), overrides=QUICK)
+        model.fit(adjacency, data.feat).predict(adjacency, data.feat)
+    assert load_config(default_config()).data == DataConfig()
