@@ -1,6 +1,5 @@
 """tools/launch.py: real processes on this machine."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -14,6 +13,9 @@ import pytest
 import torch
 import torch.distributed as dist
 from paths import ROOT
+
+from user_dgl.cli import main
+from user_dgl.distributed import launch as launcher
 
 LAUNCH = str(ROOT / "tools" / "launch.py")
 CONFIG = str(ROOT / "configs" / "quickstart.yaml")
@@ -51,11 +53,7 @@ def _outcome(run_dir):
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("alone") / "run"
-    done = subprocess.run(
-        [sys.executable, "-m", "user_dgl", *_command(1, run_dir)[5:]],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert main(["train", CONFIG, *SMALL, f"output_dir={run_dir}"]) == 0
     return run_dir
 
 
@@ -140,8 +138,7 @@ def test_a_fault_of_the_second_process_alone(tmp_path):
     assert _run(2, run_dir).returncode == 0
     before = sorted(file.name for file in run_dir.iterdir())
     settings = [CONFIG, *SMALL, "eval.floors=false"]
-    cut = [sys.executable, "-m", "user_dgl", "partition", *settings]
-    subprocess.run([*cut, "--parts", "2", "--out", str(parts)], cwd=ROOT, check=True)
+    assert main(["partition", *settings, "--parts", "2", "--out", str(parts)]) == 0
     (parts / "rank-1-of-2.pt").unlink()
     more = ("eval.floors=false", f"distributed.partition={parts}", "overwrite=true")
     done = _run(2, run_dir, *more)
@@ -231,12 +228,11 @@ def test_two_machines(alone, tmp_path):
         (["--nproc", "0"], "1 or more"),
     ],
 )
-def test_options_that_do_not_fit(options, message):
-    done = subprocess.run(
-        [sys.executable, LAUNCH, *options, "--", "train", CONFIG], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_options_that_do_not_fit(options, message, capsys):
+    with pytest.raises(SystemExit) as refused:
+        launcher.main([*options, "--", "train", CONFIG])
+    assert refused.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 # Of /proc/net/tcp and tcp6.
@@ -284,23 +280,18 @@ def _rank(launcher, rank):
     raise AssertionError(f"no process of rank {rank}")
 
 
-def test_other_commands_run_as_one_process():
-    done = subprocess.run(
-        [sys.executable, LAUNCH, "--nproc", "2", "--", "config", CONFIG],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "config runs as one process" in done.stderr
+def test_other_commands_run_as_one_process(capsys):
+    with pytest.raises(SystemExit) as refused:
+        launcher.main(["--nproc", "2", "--", "config", CONFIG])
+    assert refused.value.code == 2
+    assert "config runs as one process" in capsys.readouterr().err
 
 
 @pytest.fixture
 def launch(monkeypatch):
     """The launcher as a module, with two GPUs to see."""
-    spec = importlib.util.spec_from_file_location("launch", LAUNCH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    return module
+    return launcher
 
 
 def test_a_process_for_each_gpu_and_no_more_unless_they_share(launch, capsys):
@@ -333,7 +324,10 @@ def test_the_backend_goes_among_the_settings(launch):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 @pytest.mark.parametrize(
     ("override", "message"),
-    [("device=cuda", "torch sees no CUDA device"), ("distributed.backend=nccl", "needs a GPU")],
+    [
+        ("device=cuda", "torch sees no CUDA device"),
+        pytest.param("distributed.backend=nccl", "needs a GPU", marks=pytest.mark.slow),
+    ],
 )
 def test_a_gpu_that_is_not_there_is_told_once(tmp_path, override, message):
     done = _run(2, tmp_path / "run", override)

@@ -303,14 +303,14 @@ def test_weights_of_zero(tmp_path):
 
 
 def test_large_graphs_take_no_square_of_their_nodes(tmp_path):
-    """At 200,000 nodes N x N floats would be 160 GB; pictures show blocks of nodes."""
-    num_nodes = 200_000
+    """At 100,000 nodes N x N floats would be 80 GB; pictures show blocks of nodes."""
+    num_nodes = 100_000
     run = write_run(tmp_path / "run", ring(num_nodes), np.ones(num_nodes),
                     (np.arange(num_nodes) % 7).tolist())  # fmt: skip
     page = _report(run.path)
     captions = re.findall(r"in ([0-9]+) groups", page.text)
     assert captions == ["400", "400"]
-    assert "1,500 of 200,000, randomly drawn, nodes" in page.text
+    assert "1,500 of 100,000, randomly drawn, nodes" in page.text
     assert (run.path / "report.html").stat().st_size < 2e6
 
 

@@ -2,12 +2,11 @@
 
 import csv
 import json
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from itertools import combinations
 
+import bench_attack
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -354,13 +353,12 @@ def test_attack_is_written_with_its_recipe_and_trained_on(quickstart, tmp_path, 
     assert sp.load_npz(file).nnz == 2 * direct["num_observed_edges"]
 
 
-def test_bench_names_harm_and_flips_and_keeps_the_graph(quickstart, tmp_path, request):
-    tool = request.config.rootpath / "tools" / "bench_attack.py"
-    command = [sys.executable, tool, quickstart, *CONFIG, "data.noise.attack.surrogate_epochs=20"]
-    command += ["--form", "exact", "--rates", "2", "5", "--victims", "1", "--out", tmp_path]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+def test_bench_names_harm_and_flips_and_keeps_the_graph(quickstart, tmp_path, capsys):
+    command = [quickstart, *CONFIG, "data.noise.attack.surrogate_epochs=20"]
+    command += ["--form", "exact", "--rates", "2", "5", "--victims", "1", "--out", str(tmp_path)]
+    assert bench_attack.main(command) == 0
     num_edges = load_data(load_config(quickstart, list(CONFIG)).data).graph.num_edges
-    rows = list(csv.DictReader(done.stdout.splitlines()))
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["rate"] for row in rows] == ["2", "5"]
     for row in rows:
         graph = sp.load_npz(tmp_path / f"synthetic_exact_{row['rate']}_0.npz")

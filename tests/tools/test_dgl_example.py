@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,29 @@ def _run(folder, *arguments, **env):
     return done
 
 
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """The same in this process, which saves the start of Python: its outcome."""
+
+    def call(*arguments, **env):
+        folder = tmp_path / "cwd"
+        folder.mkdir(exist_ok=True)
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            patch.setattr(sys, "argv", [str(MAIN), *map(str, arguments)])
+            for name, value in env.items():
+                patch.setenv(name, value)
+            status = 0
+            try:
+                runpy.run_path(str(MAIN), run_name="__main__")
+            except SystemExit as stop:
+                status = stop.code
+        assert list(folder.iterdir()) == []
+        return subprocess.CompletedProcess(arguments, status, *capsys.readouterr())
+
+    return call
+
+
 def _nmi(done) -> float:
     assert done.returncode == 0, done.stderr
     last = done.stdout.splitlines()[-1]
@@ -45,13 +69,13 @@ def test_raw_files(tmp_path, data_folder):
     assert "Graph(num_nodes=2708, num_edges=10556" in done.stdout
 
 
-def test_dgl_data(tmp_path, data_folder):
+def test_dgl_data(tmp_path, data_folder, call):
     """No network: told what to put where, and that it works from there."""
     source = data_folder("planetoid")
     nobody = "http://127.0.0.1:1"
     env = {name: nobody for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
     env |= {"no_proxy": "", "NO_PROXY": "", "DGL_DOWNLOAD_DIR": str(tmp_path / "dgl")}
-    done = _run(tmp_path, "--dataset", "cora", **env)
+    done = call("--dataset", "cora", **env)
     assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]  # after what DGL says of its tries
     assert last.startswith("main.py: error: dgl.data.CoraGraphDataset: cannot be loaded")
@@ -59,7 +83,7 @@ def test_dgl_data(tmp_path, data_folder):
     folder.mkdir()
     for path in source.glob("ind.cora.*"):
         shutil.copyfile(path, folder / path.name.replace("cora", "cora_v2"))
-    done = _run(tmp_path, "--dataset", "cora", **env)
+    done = call("--dataset", "cora", **env)
     assert _nmi(done) >= FLOOR
     assert "2708 nodes, 5278 edges, 1433 features" in done.stdout
 
@@ -71,8 +95,8 @@ def test_dgl_data(tmp_path, data_folder):
         (["--dataset", "wiki"], r"--dataset: invalid choice: 'wiki' \(choose from .*pubmed"),
     ],
 )
-def test_bad_input(tmp_path, arguments, message):
-    done = _run(tmp_path, *arguments)
+def test_bad_input(call, arguments, message):
+    done = call(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("main.py: error: ")

@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,8 @@ from cells_of_tables import TINY, cell_of, result_of
 from reproduction import cells as cells_module
 from reproduction import figures, plan
 from reproduction.cells import COLUMNS, read_rows, run_cells, survey
+
+from user_dgl.cli import main
 
 KEPT = cell_of(1, keeps_run=True)
 
@@ -125,7 +128,20 @@ def test_an_interrupt_ends_the_trainings(monkeypatch, tmp_path):
         children.user_dgl([])
 
 
-def test_an_attack_is_made_once_for_all_methods(tmp_path):
+@pytest.fixture
+def in_process(monkeypatch):
+    """Commands of cells run in this process, one at a time, which saves the start of Python."""
+    one_at_a_time = threading.Lock()
+
+    def run(self, command):
+        assert command[:4] == [sys.executable, "-P", "-m", "user_dgl"]
+        with one_at_a_time:
+            return main(command[4:]), ""
+
+    monkeypatch.setattr(cells_module._Children, "_run", run)
+
+
+def test_an_attack_is_made_once_for_all_methods(tmp_path, in_process):
     attack = (
         "data.noise.kind=metattack", "data.noise.rate=0.1", "data.noise.attack.surrogate_epochs=5",
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """tools/reproduce.py: the plan, its tables, figures and the README."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -248,6 +250,10 @@ def test_pictures(tmp_path):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+def _with_two_seeds(make):
+    return [cell for cell in make() if cell.seed < 2]
+
+
 def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     cells = [cell_of(seed) for seed in range(2)]
     run_cells(cells, tmp_path)
@@ -263,9 +269,9 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
     row = cells_module.result_row(gae, scored, survey([gae], tmp_path).digests[gae.key])
     cells_module.add_rows(tmp_path, [row])
     tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
-    tables |= {"large": plan.large, "parts": plan.parts, "link": plan.link}
-    tables |= {"baselines": plan.baselines, "supported": plan.supported}
-    tables |= {"meta-attack-own": plan.meta_attack_own}
+    tables |= {"large": plan.large, "parts": plan.parts, "supported": plan.supported}
+    for name in ("baselines", "link", "meta-attack-own"):  # of ten seeds two: each is read again
+        tables[name] = partial(_with_two_seeds, plan.TABLES[name])
     file = tmp_path / "README.md"
     marks = "".join(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\n" for name in tables)
     file.write_text(marks + "end\n")

@@ -68,47 +68,58 @@ def test_one_million_nodes_and_ten_million_edges_in_five_gigabytes(tmp_path):
     assert result["peak_memory_mb"] < 5000
 
 
+SMOOTH = (
+    "default.yaml", "data={kind: synthetic, synthetic: {num_blocks: 9, num_features: 600}}",
+    "model.num_clusters=9",
+)  # fmt: skip
+LINKS = (
+    "default.yaml", "data={kind: synthetic, synthetic: {num_blocks: 9, num_features: 100}}",
+    "model.num_clusters=9", "task=link_prediction", "structure.prior=link_critic",
+    "structure.critic={folds: 3}",
+)  # fmt: skip
+MODELS = {
+    "gcn": ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000"),
+    "gcn of many edges": (
+        "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000", "data.synthetic.average_degree=60",
+        "model.hidden_feats=[128,64]", "model.dropout=0.5", "model.observed_mix=0.5",
+    ),
+    "parts": ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000", "train.mode=partition"),
+    "smooth": (*SMOOTH, "data.synthetic.num_nodes=20000"),
+    "links": (*LINKS, "data.synthetic.num_nodes=20000"),
+    "gae": (
+        "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae", "baseline.epochs=2",
+    ),
+    "gae on dgl": (
+        "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae", "baseline.epochs=2",
+        "structure.engine=dgl",
+    ),
+    "gic": (
+        "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.kind=gic", "baseline.epochs=12",
+    ),
+    "gca": (
+        "quickstart.yaml", "data.synthetic.num_nodes=4096", "model.kind=gca", "baseline.epochs=12",
+    ),
+    "supported vgae": (
+        "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.encoder=vgae",
+        "model.hidden_feats=[64,32]", "loss.supporting_weight=1",
+    ),
+}  # fmt: skip
+LARGER = {
+    "larger smooth": (*SMOOTH, "data.synthetic.num_nodes=50000"),
+    "larger links": (*LINKS, "data.synthetic.num_nodes=50000"),
+}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000"),
-        (
-            "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000",
-            "data.synthetic.average_degree=60", "model.hidden_feats=[128,64]",
-            "model.dropout=0.5", "model.observed_mix=0.5",
-        ),
-        ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000", "train.mode=partition"),
-        (
-            "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
-            "num_features: 600}}", "model.num_clusters=9",
-        ),
-        (
-            "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 50000, num_blocks: 9, "
-            "num_features: 100}}", "model.num_clusters=9", "task=link_prediction",
-            "structure.prior=link_critic", "structure.critic={folds: 3}",
-        ),
-        (
-            "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae",
-            "baseline.epochs=2",
-        ),
-        (
-            "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae",
-            "baseline.epochs=2", "structure.engine=dgl",
-        ),
-        (
-            "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.kind=gic",
-            "baseline.epochs=12",
-        ),
-        (
-            "quickstart.yaml", "data.synthetic.num_nodes=4096", "model.kind=gca",
-            "baseline.epochs=12",
-        ),
-        (
-            "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.encoder=vgae",
-            "model.hidden_feats=[64,32]", "loss.supporting_weight=1",
+        *(pytest.param(settings, id=name) for name, settings in MODELS.items()),
+        *(
+            pytest.param(settings, id=name, marks=pytest.mark.slow)
+            for name, settings in LARGER.items()
         ),
     ],
-)  # fmt: skip
+)
 def test_memory_foretold_is_that_measured(tmp_path, settings):
     config, *overrides = settings
     result, output = _train(config, tmp_path / "run", "train.epochs=2", *overrides)

@@ -22,6 +22,7 @@ def train(tmp_path, data_root, request):
     return run
 
 
+@pytest.mark.slow
 def test_cora(train):
     result = train("paper/cora")
     assert result["metrics"]["nmi"] > 45  # single seeds spread over 50 to 57
@@ -54,7 +55,7 @@ def test_consensus_starts_on_real_data(train, config):
         ("citeseer", (), 44.5),
         ("citeseer", FLIPS, 42),
         ("wiki", (), 54.5),
-        ("pubmed", (), 33.5),
+        pytest.param("pubmed", (), 33.5, marks=pytest.mark.slow),
     ],
 )
 def test_best_known_recipes(train, config, noise, least):
@@ -67,7 +68,11 @@ def test_best_known_recipes(train, config, noise, least):
 
 @pytest.mark.parametrize(
     ("config", "noise", "least"),
-    [("link/citeseer", (), 98), ("link/citeseer", FLIPS, 97), ("link/wiki", FLIPS, 97)],
+    [
+        ("link/citeseer", (), 98),
+        ("link/citeseer", FLIPS, 97),
+        pytest.param("link/wiki", FLIPS, 97, marks=pytest.mark.slow),
+    ],
 )
 def test_links(train, config, noise, least):
     """Single seeds too: means of ten are in tools/results."""

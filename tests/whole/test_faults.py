@@ -49,6 +49,11 @@ def _run(run_dir, *overrides, **options):
     )
 
 
+def _finish(run_dir, *overrides):
+    """Train in this process, which saves the start of Python."""
+    assert main(["train", CONFIG, *SETTINGS, f"output_dir={run_dir}", *overrides]) == 0
+
+
 def _rows(run_dir):
     lines = (run_dir / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
@@ -74,8 +79,7 @@ def _assert_same(run_dir, expected):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     run_dir = tmp_path_factory.mktemp("undisturbed") / "run"
-    done = _run(run_dir)
-    assert done.returncode == 0, done.stderr
+    _finish(run_dir)
     return run_dir
 
 
@@ -110,8 +114,7 @@ def test_a_signal_saves_and_says_how_to_go_on(tmp_path, undisturbed, number):
     assert errors.count("\n") == 1
     checkpoint = torch.load(run_dir / "checkpoint.pt", weights_only=True)
     assert checkpoint["progress"]["epoch"] == reached < 300
-    done = _run(run_dir, rarely, "train.resume=true")
-    assert done.returncode == 0, done.stderr
+    _finish(run_dir, rarely, "train.resume=true")
     _assert_same(run_dir, undisturbed)
 
 
@@ -133,8 +136,7 @@ def test_a_signal_in_the_last_epoch_leaves_the_results_to_the_resume(tmp_path, u
         with pytest.raises(StoppedError, match="after epoch 300, which is saved"):
             train(config, tmp_path / "run", lambda line: None)
     assert not (tmp_path / "run" / "result.json").exists()
-    done = _run(tmp_path / "run", "train.resume=true")
-    assert done.returncode == 0, done.stderr
+    _finish(tmp_path / "run", "train.resume=true")
     _assert_same(tmp_path / "run", undisturbed)
 
 
@@ -174,8 +176,7 @@ def test_killed_at_random_moments_and_resumed_each_time(tmp_path, undisturbed, k
         finished += 1
         for file in run_dir.iterdir():  # it got to the end between kills: from the start
             file.unlink()
-    done = _run(run_dir, *settings)
-    assert done.returncode == 0, done.stderr
+    _finish(run_dir, *settings)
     _assert_same(run_dir, undisturbed)
     print(f"{kills} kills, {finished + 1} runs finished")
 
@@ -209,18 +210,17 @@ def test_a_full_disk_in_mid_training_is_one_line(tmp_path):
     assert "checkpoint.pt: cannot be written: File too large" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(run_dir.glob(".*.part"))
-    done = _run(run_dir, "train.resume=true", "train.epochs=300")
-    assert done.returncode == 0, done.stderr
+    _finish(run_dir, "train.resume=true", "train.epochs=300")
 
 
-def test_a_folder_that_cannot_be_written():
-    done = _run("/proc/run")
-    assert done.returncode == 2
-    assert "/proc/run: cannot be written" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_a_folder_that_cannot_be_written(capsys):
+    assert main(["train", CONFIG, *SETTINGS, "output_dir=/proc/run"]) == 2
+    errors = capsys.readouterr().err
+    assert "/proc/run: cannot be written" in errors
+    assert errors.count("\n") == 1
 
 
-def test_a_truncated_checkpoint_is_refused_and_nothing_touched(tmp_path, undisturbed):
+def test_a_truncated_checkpoint_is_refused_and_nothing_touched(tmp_path, undisturbed, capsys):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     for name in ("config.yaml", "metrics.jsonl"):
@@ -228,11 +228,13 @@ def test_a_truncated_checkpoint_is_refused_and_nothing_touched(tmp_path, undistu
     whole = (undisturbed / "checkpoint.pt").read_bytes()
     (run_dir / "checkpoint.pt").write_bytes(whole[: len(whole) // 2])
     before = {file.name: file.read_bytes() for file in run_dir.iterdir()}
-    done = _run(run_dir, "train.resume=true")
-    assert done.returncode == 2
-    assert "checkpoint.pt: not a readable checkpoint (cut off or damaged)" in done.stderr
-    assert "overwrite=true" in done.stderr
-    assert done.stderr.count("\n") == 1
+    capsys.readouterr()
+    command = ["train", CONFIG, *SETTINGS, f"output_dir={run_dir}", "train.resume=true"]
+    assert main(command) == 2
+    errors = capsys.readouterr().err
+    assert "checkpoint.pt: not a readable checkpoint (cut off or damaged)" in errors
+    assert "overwrite=true" in errors
+    assert errors.count("\n") == 1
     assert {file.name: file.read_bytes() for file in run_dir.iterdir()} == before
 
 
