@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+# Their assertions show values as those of tests do.
+pytest.register_assert_rewrite("configs", "graph_files", "runs", "thread_ranks")
+
 
 def pytest_configure(config):
     """Without GPUs, but for the tests of that name: results are compared bit for bit."""

@@ -45,8 +45,12 @@ def test_the_replica_of_lowest_loss_wins(data, shared):
 def test_replicas_train_as_if_alone(data, extra):
     """Where nothing is shared and nothing drawn, each equals a single run from its first state."""
     quiet = ("model.dropout=0", "model.logit_dropout=0", "train.plateau_factor=1", *extra)
-    together, firsts = trainer_of(data, "train.restarts=3", *quiet), []
-    together.save = lambda state: firsts.append(copied(state))
+    firsts = []
+
+    def save(state):
+        firsts.append(copied(state))
+
+    together = trainer_of(data, "train.restarts=3", *quiet, save=save)
     losses = together.fit().restart_losses
     for one in range(3):
         single = trainer_of(data, *quiet)
@@ -125,7 +129,7 @@ def test_refresh_carries_the_weights_and_moments_of_every_replica(data, monkeypa
             assert not torch.equal(new[0], new[1])
         times.append(trainer.progress.epoch)
 
-    monkeypatch.setattr(trainer, "_replace_structure", watched)
+    monkeypatch.setattr(trainer, "replace_structure", watched)
     trainer.fit()
     assert times == [3, 6, 9]
 

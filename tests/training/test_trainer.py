@@ -310,7 +310,7 @@ def test_a_cluster_that_empties_during_training_is_said_once(data, monkeypatch):
     trainer = trainer_of(data, log=lines.append)
     counts = iter([2, 3, 3, 2, 3, 1, 1, 1, 1, 1, 1, 1])
     step = trainer.step
-    monkeypatch.setattr(trainer, "_step", lambda: (step()[0], next(counts), {}))
+    monkeypatch.setattr(trainer, "step", lambda: step()._replace(clusters_in_use=next(counts)))
     trainer.fit()
     said = [line for line in lines if line.startswith("Warning")]
     assert said == ["Warning: epoch 4: 2 of 3 clusters in use"]
