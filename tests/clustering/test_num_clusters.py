@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from paths import ROOT
+from paths import ROOT, TOOLS
 
 from user_dgl import USERClustering
 from user_dgl.cli import main
@@ -183,7 +183,7 @@ def test_several_processes(run_dir, tmp_path):
     parts = tmp_path / "parts"
     settings = [str(default_config()), *SYNTHETIC, *SETTINGS]
     assert main(["partition", *settings, "--parts", "2", "--out", str(parts)]) == 0
-    launch = [sys.executable, str(ROOT / "tools" / "launch.py"), "--nproc", "2", "--", "train"]
+    launch = [sys.executable, str(TOOLS / "launch.py"), "--nproc", "2", "--", "train"]
     for name, more in (("handed out", ()), ("read", (f"distributed.partition={parts}",))):
         folder = tmp_path / name
         for resume in ("false", "true"):

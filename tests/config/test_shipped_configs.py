@@ -1,7 +1,7 @@
 """The configs of the repository."""
 
 import pytest
-from paths import ROOT
+from paths import CONFIGS
 
 from configs import round_trip
 from user_dgl.config import (
@@ -10,7 +10,7 @@ from user_dgl.config import (
     load_config,
 )
 
-SHIPPED = sorted((ROOT / "configs").rglob("*.yaml"))
+SHIPPED = sorted((CONFIGS).rglob("*.yaml"))
 
 
 def test_configs_are_shipped():
@@ -18,7 +18,7 @@ def test_configs_are_shipped():
 
 
 def test_default_config_is_found():
-    assert default_config().samefile(ROOT / "configs" / "default.yaml")
+    assert default_config().samefile(CONFIGS / "default.yaml")
     assert load_config(default_config(), ["model.num_clusters=3"]).model.encoder == "smooth"
 
 

@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 import torch
-from paths import ROOT
+from paths import CONFIGS, ROOT, TOOLS
 
 from user_dgl.cli import main
 from user_dgl.config import load_config
 from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.errors import InputError
 
-CONFIG = str(ROOT / "configs" / "default.yaml")
+CONFIG = str(CONFIGS / "default.yaml")
 DATA = (
     "data={kind: synthetic, synthetic: {num_nodes: 200}}", "model.num_clusters=5",
     "train.epochs=5", "train.precision=float64",
@@ -45,7 +45,7 @@ def test_files_of_a_partition(parts, capsys):
 
 
 def test_training_from_parts_equals_training_from_data(parts, tmp_path):
-    launch = [sys.executable, str(ROOT / "tools" / "launch.py"), "--nproc", "2", "--", "train"]
+    launch = [sys.executable, str(TOOLS / "launch.py"), "--nproc", "2", "--", "train"]
     outcomes = []
     for name, more in (("whole", ()), ("parts", (f"distributed.partition={parts}",))):
         run_dir = tmp_path / name

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from paths import ROOT
+from paths import CONFIGS, ROOT, TOOLS
 
 from user_dgl.cli import main
 from user_dgl.distributed import launch as launcher
 
-LAUNCH = str(ROOT / "tools" / "launch.py")
-CONFIG = str(ROOT / "configs" / "quickstart.yaml")
+LAUNCH = str(TOOLS / "launch.py")
+CONFIG = str(CONFIGS / "quickstart.yaml")
 SMALL = (
     "data.synthetic.num_nodes=200", "model.num_clusters=5", "model.observed_mix=0",
     "train.restarts=1", "train.consensus=none", "structure.candidates.refresh_every=0",

@@ -12,13 +12,7 @@ from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 
-
-@pytest.fixture(autouse=True)
-def _quiet(recwarn, capsys):
-    """No score warns or prints."""
-    yield
-    assert not [str(w.message) for w in recwarn]
-    assert capsys.readouterr() == ("", "")
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def noisy_clusters(num_nodes=200, num_classes=4, num_clusters=4, seed=0):
@@ -26,9 +20,6 @@ def noisy_clusters(num_nodes=200, num_classes=4, num_clusters=4, seed=0):
     labels = rng.integers(0, num_classes, num_nodes)
     right = rng.random(num_nodes) < 0.6
     return labels, np.where(right, labels % num_clusters, rng.integers(0, num_clusters, num_nodes))
-
-
-# Scores against labels
 
 
 def test_perfect_whatever_the_numbers():

@@ -8,16 +8,7 @@ import torch
 from user_dgl.errors import InputError
 from user_dgl.evaluation.ranking_metrics import link_metrics, weight_ap, weight_auc
 
-
-@pytest.fixture(autouse=True)
-def _quiet(recwarn, capsys):
-    """No score warns or prints."""
-    yield
-    assert not [str(w.message) for w in recwarn]
-    assert capsys.readouterr() == ("", "")
-
-
-# Scores of links
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def pairwise_auc(scores, is_edge):

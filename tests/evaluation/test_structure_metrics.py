@@ -12,16 +12,7 @@ from user_dgl.errors import InputError
 from user_dgl.evaluation.structure_metrics import davies_bouldin, partition_scores
 from user_dgl.graph import Graph
 
-
-@pytest.fixture(autouse=True)
-def _quiet(recwarn, capsys):
-    """No score warns or prints."""
-    yield
-    assert not [str(w.message) for w in recwarn]
-    assert capsys.readouterr() == ("", "")
-
-
-# Scores of a partition of the graph
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def karate():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pandas as pd
-from paths import ROOT
+from paths import CONFIGS
 from reproduction import cells as cells_module
 from reproduction.cells import COLUMNS, Cell
 
@@ -16,7 +16,7 @@ TINY = (
 
 
 def cell_of(seed=0, **changes) -> Cell:
-    config = ROOT / "configs" / "quickstart.yaml"
+    config = CONFIGS / "quickstart.yaml"
     cell = Cell("random-noise", "cora", "default", "random_flip", 50, seed, config, TINY)
     return replace(cell, **changes)
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from graphs import empty_graph, random_graph
-from paths import ROOT
+from paths import CONFIGS
 
 from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
@@ -378,7 +378,7 @@ def test_unusable_pairs(run_dir, tmp_path, capsys, text, message):
 
 
 def test_a_run_of_clusters_predicts_no_links(tmp_path, capsys):
-    config = str(ROOT / "configs" / "quickstart.yaml")
+    config = str(CONFIGS / "quickstart.yaml")
     small = ["data.synthetic.num_nodes=60", "train.epochs=1", "train.restarts=1"]
     assert main(["train", config, *small, f"output_dir={tmp_path / 'run'}"]) == 0
     capsys.readouterr()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from paths import CONFIGS
 from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
@@ -321,8 +322,8 @@ ATTACK = (
 
 
 @pytest.fixture
-def quickstart(request):
-    return str(request.config.rootpath / "configs" / "quickstart.yaml")
+def quickstart():
+    return str(CONFIGS / "quickstart.yaml")
 
 
 def test_attack_is_written_with_its_recipe_and_trained_on(quickstart, tmp_path, capsys):

@@ -254,7 +254,28 @@ def _with_two_seeds(make):
     return [cell for cell in make() if cell.seed < 2]
 
 
-def test_readme_holds_short_tables_between_its_marks(tmp_path, trained):
+@pytest.fixture
+def read_once(monkeypatch):
+    """The settings of a cell are read and digested at the first survey only."""
+    load, digest = cells_module.load_config, cells_module.settings_digest
+    configs, digests = {}, {}
+
+    def load_once(path, settings=()):
+        key = (path, *settings)
+        if key not in configs:
+            configs[key] = load(path, settings)
+        return configs[key]
+
+    def digest_once(config):
+        if id(config) not in digests:
+            digests[id(config)] = digest(config)
+        return digests[id(config)]
+
+    monkeypatch.setattr(cells_module, "load_config", load_once)
+    monkeypatch.setattr(cells_module, "settings_digest", digest_once)
+
+
+def test_readme_holds_short_tables_between_its_marks(tmp_path, trained, read_once):
     cells = [cell_of(seed) for seed in range(2)]
     run_cells(cells, tmp_path)
     full, parts = (plan.parts()[i] for i in (0, len(plan.PARTS_SEEDS)))

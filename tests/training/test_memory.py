@@ -7,7 +7,7 @@ import sys
 import pytest
 import scipy.sparse as sp
 import torch
-from paths import ROOT
+from paths import CONFIGS, ROOT, TOOLS
 
 from user_dgl.baselines import resolve_baseline
 from user_dgl.config import load_config
@@ -36,10 +36,10 @@ print(memory.resident_mb() - before)
 
 
 def _train(config, run_dir, *overrides, processes=None):
-    launch = [str(ROOT / "tools" / "launch.py"), "--nproc", str(processes), "--"]
+    launch = [str(TOOLS / "launch.py"), "--nproc", str(processes), "--"]
     command = [
         sys.executable, *(launch if processes else ["-m", "user_dgl"]), "train",
-        str(ROOT / "configs" / config), f"output_dir={run_dir}", *overrides,
+        str(CONFIGS / config), f"output_dir={run_dir}", *overrides,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -143,7 +143,7 @@ def test_processes_that_a_machine_cannot_hold_are_refused():
 
 
 def test_a_run_that_cannot_fit_is_refused(monkeypatch):
-    config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
+    config = load_config(CONFIGS / "large" / "sbm_1m.yaml")
     feat = sp.csr_matrix((1_000_000, 200))
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000)
     monkeypatch.setattr(memory, "available_memory_mb", lambda: 5000)
@@ -156,7 +156,7 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: expected / 2)
     with pytest.raises(InputError, match=r"memory and the machine has .*train\.mode=partition"):
         check_memory(config, 10_000_000, feat)
-    smooth = load_config(ROOT / "configs" / "default.yaml", ["model.num_clusters=5"])
+    smooth = load_config(CONFIGS / "default.yaml", ["model.num_clusters=5"])
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 1.0)
     baseline, _ = resolve_baseline(load_config(None, ["model.kind=gic", "model.num_clusters=5"]))
     with pytest.raises(InputError, match=r"lower baseline\.hidden_feats"):
@@ -170,7 +170,7 @@ def test_machine_memory_is_at_least_what_this_process_holds():
 
 
 def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):
-    config = load_config(ROOT / "configs" / "large" / "sbm_1m.yaml")
+    config = load_config(CONFIGS / "large" / "sbm_1m.yaml")
     feat = sp.csr_matrix((1_000_000, 200))
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 5000.0)
     monkeypatch.setattr(memory, "available_memory_mb", lambda: 5000.0)

@@ -19,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 import yaml
-from paths import ROOT
+from paths import CONFIGS, ROOT
 from quick_runs import FAST, QUICKSTART
 
 from user_dgl.cli import main
@@ -383,7 +383,7 @@ def test_floors_are_not_run_without_labels(tmp_path, capsys):
     edges = [(i, (i + step) % 30) for i in range(30) for step in (1, 2)]
     (tmp_path / "edges.csv").write_text("".join(f"{u},{v}\n" for u, v in edges))
     settings = ("data.kind=edge_list", f"data.root={tmp_path}", "data.edges=edges.csv")
-    default = str(ROOT / "configs" / "default.yaml")
+    default = str(CONFIGS / "default.yaml")
     more = ("model.num_clusters=3", "train.epochs=2", "eval.floors=true")
     run_dir = tmp_path / "run"
     assert main(["train", default, *settings, *more, f"output_dir={run_dir}"]) == 0

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from paths import CONFIGS
 
 from user_dgl.cli import main
 
@@ -11,10 +12,10 @@ FLIPS = ("data.noise.kind=random_flip", "data.noise.rate=0.5")
 
 
 @pytest.fixture
-def train(tmp_path, data_root, request):
+def train(tmp_path, data_root):
     def run(config, *overrides):
         folder = tmp_path / "run"
-        path = request.config.rootpath / "configs" / f"{config}.yaml"
+        path = CONFIGS / f"{config}.yaml"
         settings = (f"data.root={data_root}", f"output_dir={folder}", "overwrite=true")
         assert main(["train", str(path), *settings, "train.log_every=1000", *overrides]) == 0
         return json.loads((folder / "result.json").read_text())

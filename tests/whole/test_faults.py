@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from paths import ROOT
+from paths import CONFIGS, ROOT
 
 from user_dgl.cli import main
 from user_dgl.config import SyntheticConfig, load_config
@@ -25,7 +25,7 @@ from user_dgl.training.checkpoint import save_checkpoint
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
-CONFIG = str(ROOT / "configs" / "quickstart.yaml")
+CONFIG = str(CONFIGS / "quickstart.yaml")
 # Candidates that change, replicas with an A' of their own, a schedule: all that a checkpoint holds.
 SETTINGS = (
     "data.synthetic.num_nodes=300", "model.hidden_feats=[16]", "train.epochs=300",

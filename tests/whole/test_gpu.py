@@ -9,14 +9,14 @@ import pytest
 import torch
 from graphs import GRAPHS, random_graph
 from kernels import KERNELS
-from paths import ROOT
+from paths import CONFIGS, ROOT, TOOLS
 
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
-LAUNCH = ROOT / "tools" / "launch.py"
+LAUNCH = TOOLS / "launch.py"
 
 pytestmark = [
     pytest.mark.gpu,
@@ -114,7 +114,7 @@ def test_a_run_begun_on_the_gpu_goes_on_on_the_cpu():
 
 def _train(run_dir, config, *overrides, launch=()):
     command = [sys.executable, *(launch or ("-m", "user_dgl")), "train"]
-    command += [str(ROOT / "configs" / config), f"output_dir={run_dir}", *overrides]
+    command += [str(CONFIGS / config), f"output_dir={run_dir}", *overrides]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads((run_dir / "result.json").read_text())

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
+from paths import CONFIGS, ROOT
 
 from user_dgl.config import default_config, load_config
 
@@ -24,8 +24,8 @@ def test_every_package_is_installed():
 
 def test_every_config_is_installed():
     patterns = _setup()["options.package_data"]["user_dgl.configs"].split(", ")
-    found = {path for pattern in patterns for path in (ROOT / "configs").glob(pattern)}
-    assert found == set((ROOT / "configs").rglob("*.yaml"))
+    found = {path for pattern in patterns for path in (CONFIGS).glob(pattern)}
+    assert found == set((CONFIGS).rglob("*.yaml"))
 
 
 def test_the_default_config_is_found():
