@@ -1,4 +1,4 @@
-"""Cells of tools/reproduce.py, and what a training of one would leave."""
+"""Cells of tools/reproduce.py, with the results and rows that their trainings would give."""
 
 from dataclasses import replace
 
@@ -16,12 +16,14 @@ TINY = (
 
 
 def cell_of(seed=0, **changes) -> Cell:
+    """A cell that trains in about a second."""
     config = CONFIGS / "quickstart.yaml"
     cell = Cell("random-noise", "cora", "default", "random_flip", 50, seed, config, TINY)
     return replace(cell, **changes)
 
 
 def result_of(nmi=50.0, **changes) -> dict:
+    """The content of ``result.json`` that the tables read."""
     metrics = {"nmi": nmi, "acc": 60.0, "ari": 40.0, "f1": 55.0}
     return {
         "metrics": metrics,
@@ -37,6 +39,7 @@ def result_of(nmi=50.0, **changes) -> dict:
 
 
 def rows_of(**columns) -> pd.DataFrame:
+    """Rows of a results file; columns that are not given have the values of `result_of`."""
     rows = pd.DataFrame(columns)
     base = cells_module.result_row(cell_of(), result_of(), "d")
     for name in COLUMNS:

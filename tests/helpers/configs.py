@@ -13,7 +13,7 @@ from user_dgl.config import (
 
 
 def leaves(cls=Config, prefix=""):
-    """(dotted name, section class, field, type) of every key that is not a section."""
+    """Yield the section class, field and type of every key that is not a section."""
     hints = typing.get_type_hints(cls)
     for item in dataclasses.fields(cls):
         hint = hints[item.name]
@@ -27,12 +27,14 @@ LEAVES = list(leaves())
 
 
 def value_of(config, name):
+    """Return the value of a dotted key, such as ``train.lr``."""
     for key in name.split("."):
         config = getattr(config, key)
     return config
 
 
 def round_trip(config, tmp_path):
+    """Check that settings written as YAML are read back the same; return the YAML."""
     text = to_yaml(config)
     path = tmp_path / "config.yaml"
     path.write_text(text, encoding="utf-8")

@@ -26,12 +26,14 @@ FEATURES[np.arange(N), LABELS] += 3
 
 
 def pairs(data):
+    """Edges as pairs of the ids in the user's file."""
     ids = data.node_ids or tuple(str(i) for i in range(data.num_nodes))
     ends = zip(data.graph.src.tolist(), data.graph.dst.tolist(), strict=True)
     return {frozenset((ids[u], ids[v])) for u, v in ends}
 
 
 def notes(data):
+    """All notes of a loaded graph, as one text."""
     return " | ".join(data.notes)
 
 

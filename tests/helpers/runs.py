@@ -1,4 +1,4 @@
-"""Run directories written by hand, for what is made from them."""
+"""Run directories written by hand, for tests of reports and exports."""
 
 import numpy as np
 import torch
@@ -10,10 +10,10 @@ from user_dgl.runtime.versions import versions
 
 
 def write_run(path, graph: Graph, weight, clusters, *, ids=None, observed=None, added=None, **more):
-    """A finished run whose A' has the pairs of ``graph``.
+    """Write a finished run whose learned graph A' has the pairs of ``graph``.
 
-    ``observed`` (E,) says which of them are observed edges, ``added`` which of these noise added;
-    ``more`` goes into ``result.json``.
+    ``observed`` (E,) marks the pairs that are observed edges; ``added`` marks the observed edges
+    that noise added; ``more`` goes into ``result.json``.
     """
     num_nodes = graph.num_nodes
     config = load_config(None, ["model.num_clusters=2"])
@@ -23,7 +23,7 @@ def write_run(path, graph: Graph, weight, clusters, *, ids=None, observed=None, 
     edges = Graph(num_nodes, graph.src[torch.from_numpy(seen)], graph.dst[torch.from_numpy(seen)])
     run.write_input(edges, np.zeros(len(edges.src), bool) if added is None else added, None)
     run.write_clusters(ids or range(num_nodes), np.asarray(clusters))
-    # Clusters apart, in as many columns.
+    # Each cluster has a column of its own, so that the clusters lie apart.
     noise = np.random.default_rng(0).normal(size=(num_nodes, max(clusters) + 1))
     run.write_embedding(4 * np.eye(noise.shape[1])[clusters] + 0.1 * noise)
     run.write_learned_graph(graph, np.asarray(weight, dtype=np.float32))

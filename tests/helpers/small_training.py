@@ -46,7 +46,7 @@ def same_result(a, b):
 
 
 def copied(state):
-    """As a file would hold it: nothing shared with the trainer."""
+    """Copy a checkpoint so that it shares no tensor with the trainer."""
     if isinstance(state, dict):
         return {k: copied(v) for k, v in state.items()}
     if isinstance(state, list):

@@ -1,4 +1,4 @@
-"""Ranks as threads of one process: what several processes do, in a fraction of the time."""
+"""Ranks as threads of one process, which are much faster to start than several processes."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +9,14 @@ from user_dgl.distributed.ranks import Ranks
 
 
 class ThreadRanks(Ranks):
-    """Ranks that share a board to write on instead of a process group."""
+    """Ranks that exchange values through a shared list instead of a process group."""
 
     def __init__(self, rank, size, board, barrier):
         self.rank, self.size, self.timeout_s, self.bytes_sent = rank, size, 20.0, 0
         self._board, self._barrier = board, barrier
 
     def _all(self, item):
-        """The items of all ranks."""
+        """Return the items of all ranks, once every rank has written its own."""
         self._board[self.rank] = item
         self._barrier.wait(self.timeout_s)
         items = list(self._board)
@@ -25,7 +25,7 @@ class ThreadRanks(Ranks):
 
     def all_reduce_(self, x, what):
         items = self._all((what, x.clone()))
-        assert len({name for name, _ in items}) == 1, items  # all wait for the same
+        assert len({name for name, _ in items}) == 1, items  # all ranks wait for the same thing
         return x.copy_(sum(value for _, value in items))
 
     def exchange_rows(self, out, x, received, sent, what):
@@ -40,7 +40,7 @@ class ThreadRanks(Ranks):
         return items if self.first else None
 
     def run_on_all(self, make, what):
-        made = make()  # who fails breaks the barrier for all
+        made = make()  # a rank that fails breaks the barrier for all ranks
         self._all(what)
         return made
 
@@ -49,7 +49,7 @@ class ThreadRanks(Ranks):
 
 
 def together(size, function):
-    """What ``function(ranks)`` returns on each of so many ranks."""
+    """Run ``function(ranks)`` on ``size`` ranks and return the result of each."""
     board, barrier = [None] * size, threading.Barrier(size)
 
     def one(rank):

@@ -1,4 +1,4 @@
-"""Cells of tools/reproduce.py that are not trained."""
+"""A stand-in for the training of cells."""
 
 import pytest
 from cells_of_tables import result_of
@@ -7,7 +7,7 @@ from reproduction import cells as cells_module
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Cells that would have been trained; nothing is."""
+    """List of the cells that would have been trained; no training runs."""
     ran = []
     result = result_of()
 
