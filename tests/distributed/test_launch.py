@@ -194,6 +194,7 @@ def test_a_signal_stops_all_in_the_same_epoch_and_saves_it(tmp_path, whole, rank
     _assert_goes_on_to(run_dir, whole)
 
 
+@pytest.mark.slow
 def test_two_machines(alone, tmp_path):
     """Two launches in a network of their own, so that nothing listens outside of it."""
     inside = ["unshare", "-rn", "sh", "-c"]

@@ -79,19 +79,11 @@ LINKS = (
 )  # fmt: skip
 MODELS = {
     "gcn": ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000"),
-    "gcn of many edges": (
-        "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000", "data.synthetic.average_degree=60",
-        "model.hidden_feats=[128,64]", "model.dropout=0.5", "model.observed_mix=0.5",
-    ),
     "parts": ("large/sbm_1m.yaml", "data.synthetic.num_nodes=100000", "train.mode=partition"),
     "smooth": (*SMOOTH, "data.synthetic.num_nodes=20000"),
     "links": (*LINKS, "data.synthetic.num_nodes=20000"),
     "gae": (
         "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae", "baseline.epochs=2",
-    ),
-    "gae on dgl": (
-        "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae", "baseline.epochs=2",
-        "structure.engine=dgl",
     ),
     "gic": (
         "quickstart.yaml", "data.synthetic.num_nodes=20000", "model.kind=gic", "baseline.epochs=12",
@@ -104,10 +96,18 @@ MODELS = {
         "model.hidden_feats=[64,32]", "loss.supporting_weight=1",
     ),
 }  # fmt: skip
-LARGER = {
+RARELY = {
+    "gae on dgl": (
+        "quickstart.yaml", "data.synthetic.num_nodes=50000", "model.kind=gae", "baseline.epochs=2",
+        "structure.engine=dgl",
+    ),
+    "gcn of many edges": (
+        "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000", "data.synthetic.average_degree=60",
+        "model.hidden_feats=[128,64]", "model.dropout=0.5", "model.observed_mix=0.5",
+    ),
     "larger smooth": (*SMOOTH, "data.synthetic.num_nodes=50000"),
     "larger links": (*LINKS, "data.synthetic.num_nodes=50000"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ LARGER = {
         *(pytest.param(settings, id=name) for name, settings in MODELS.items()),
         *(
             pytest.param(settings, id=name, marks=pytest.mark.slow)
-            for name, settings in LARGER.items()
+            for name, settings in RARELY.items()
         ),
     ],
 )

@@ -54,8 +54,8 @@ def test_consensus_starts_on_real_data(train, config):
         ("cora", (), 56),
         ("cora", FLIPS, 51),
         ("citeseer", (), 44.5),
-        ("citeseer", FLIPS, 42),
-        ("wiki", (), 54.5),
+        pytest.param("citeseer", FLIPS, 42, marks=pytest.mark.slow),
+        pytest.param("wiki", (), 54.5, marks=pytest.mark.slow),
         pytest.param("pubmed", (), 33.5, marks=pytest.mark.slow),
     ],
 )
@@ -70,7 +70,7 @@ def test_best_known_recipes(train, config, noise, least):
 @pytest.mark.parametrize(
     ("config", "noise", "least"),
     [
-        ("link/citeseer", (), 98),
+        pytest.param("link/citeseer", (), 98, marks=pytest.mark.slow),
         ("link/citeseer", FLIPS, 97),
         pytest.param("link/wiki", FLIPS, 97, marks=pytest.mark.slow),
     ],
