@@ -116,8 +116,12 @@ def test_each_key(cls, item, hint):
     assert getattr(cls(), name) == item.default
     assert cls(**{name: item.default}) == cls()
     whole = int in (hint, *typing.get_args(hint)) and typing.get_origin(hint) is not tuple
-    bad = [object(), {"a": 1}, float("nan"), float("inf"), 10**400]
-    if meta["low"] is not None:
+    named = typing.get_origin(hint) is dict
+    bad = [object(), {"a": object() if named else 1}, float("nan"), float("inf"), 10**400]
+    if named:
+        assert getattr(cls(**{name: {"toy": meta["low"]}}), name) == {"toy": meta["low"]}
+        bad.append({"toy": meta["low"] - 1})
+    elif meta["low"] is not None:
         assert getattr(cls(**{name: meta["low"]}), name) == meta["low"]
         bad.append(meta["low"] - 1 if whole else math.nextafter(meta["low"], -math.inf))
     if meta["high"] is not None:
@@ -131,7 +135,7 @@ def test_each_key(cls, item, hint):
         for choice in meta["choices"]:
             needs = {"file": "f.npz"} if (cls, choice) == (NoiseConfig, "file") else {}
             assert getattr(cls(**{name: choice}, **needs), name) == choice
-        bad += ["no such choice", meta["choices"][0] + " "]
+        bad += ["no such choice", next(iter(meta["choices"])) + " "]
     for part in typing.get_args(hint):
         literal = typing.get_origin(part) is typing.Literal
         for word in typing.get_args(part) if literal else ():

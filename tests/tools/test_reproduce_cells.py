@@ -67,7 +67,7 @@ def test_other_settings_make_a_cell_stale(results, trained, capsys):
     assert (state.finished, state.stale, state.missing) == ([cell_of(0)], [changed], [cell_of(2)])
     assert run_cells([cell_of(0), changed], results).done == 1
     assert trained == [changed]
-    assert "1 cells are of other settings" in capsys.readouterr().out
+    assert "1 cells were made with other settings" in capsys.readouterr().out
     rows = read_rows(results, "random-noise")
     assert rows.loc[rows["seed"] == 1, "nmi"].tolist() == [50]
     assert len(rows) == 2

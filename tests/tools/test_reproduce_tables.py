@@ -5,7 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import reproduce
 from cells_of_tables import cell_of, result_of, rows_of
+from paths import ROOT
 from reproduction import cells as cells_module
 from reproduction import figures, paper, plan, readme, tables
 from reproduction.cells import COLUMNS, KEY, run_cells, survey
@@ -273,6 +275,13 @@ def read_once(monkeypatch):
 
     monkeypatch.setattr(cells_module, "load_config", load_once)
     monkeypatch.setattr(cells_module, "settings_digest", digest_once)
+
+
+def test_page_of_results_has_the_marks_of_all_short_tables():
+    assert reproduce.README.resolve() == (ROOT / "tools" / "results" / "README.md").resolve()
+    text = reproduce.README.read_text()
+    for name in readme._SHORT:
+        assert text.count(f"<!-- {name} -->\n") == text.count(f"<!-- /{name} -->\n") == 1
 
 
 def test_readme_holds_short_tables_between_its_marks(tmp_path, trained, read_once):

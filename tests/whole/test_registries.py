@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from user_dgl.data.formats.registry import FORMATS, Format
 
 from user_dgl.config import load_config
 from user_dgl.config.data import DATA_KINDS, NOISE_KINDS, DataKind, NoiseKind
 from user_dgl.config.model import ENCODERS, EncoderTraits
 from user_dgl.data import AttributedGraph, block_model
+from user_dgl.data.formats.registry import FORMATS, Format
 from user_dgl.encoders.base import Encoder
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph

@@ -131,7 +131,7 @@ BOTH = {"edges": TINY, "features.npy": np.eye(4)}
         ({"edges.csv": b"a,b\nb,\xe9\n"}, r"edges\.csv:2: not UTF-8"),
         ({"edges.mat": saved(scipy.io.savemat, {"M": SYMMETRIC})}, "expected a variable called w"),
         ({"edges.mat": b"MATLAB 7.3".ljust(512) + b"\x89HDF\r\n\x1a\n"}, "with -v7"),
-        ({"edges.graphml": xml(f'<node id="&i;"/>{EDGE}', LAUGHS)}, "entities are not expanded"),
+        ({"edges.graphml": xml(f'<node id="&i;"/>{EDGE}', LAUGHS)}, "entities are not supported"),
         ({"edges.mtx": MTX + b"pattern general\n3 3 2\n1 2\n4 1\n"}, r"edges\.mtx:4: row 4"),
         ({"edges.npz": b"PK\x03\x04 cut off"}, "not an npz file"),
         ({"edges": TINY, "features.npy": np.full((4, 2), np.inf)}, "4 rows .*: 0, 1, 2, 3:"),

@@ -234,9 +234,11 @@ def test_a_third_column_is_of_numbers_or_is_none(files, text, message):
 
 def test_ids_with_a_point(files):
     floats = "".join(f"{u}.0,{v}.0\n" for u, v in ("01", "12", "23"))
-    with pytest.raises(InputError, match=r":1: node 0\.0 has no row in .*with a point: write 0\)"):
+    with pytest.raises(
+        InputError, match=r":1: node 0\.0 has no row in .*with a decimal point: write 0\)"
+    ):
         files(floats, "id,x\n" + as_csv(ROWS, ids=range(4)))
-    with pytest.raises(InputError, match=r"such as '0\.0' in .*with a point: write 0\)"):
+    with pytest.raises(InputError, match=r"such as '0\.0' in .*with a decimal point: write 0\)"):
         files(floats, as_csv(ROWS))
     with pytest.raises(InputError, match=r"labels:2: node 0\.0 is not in .*: write 0\)"):
         files(PATH, None, "id,label\n0.0,a\n1.0,b\n")

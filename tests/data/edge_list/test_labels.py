@@ -92,12 +92,12 @@ def test_without_features_no_label_changes_the_graph(files):
         data = files("0,1\n", None, labels)
         assert data.num_nodes == 3
         assert data.feat is None
-        assert "its rows say that there are 3 nodes" in notes(data)
+        assert "the graph has 3 nodes, one for each row" in notes(data)
         assert "1 of 3 nodes have no edges" in notes(data)
     for labels in ("8,x\n7,y\n9,x\n", "7,y\n8,x\nstranger,x\n", "7,y\n8,\n6,x\n", "7,y\n5,y\n"):
         data = files("7,8\n", None, labels)
         assert data.node_ids == ("7", "8")
-        assert "1 ids outside the graph left out" in notes(data)
+        assert "1 ids that are not in the graph ignored" in notes(data)
     assert data.labels.tolist() == [0, -1]
     with pytest.raises(InputError, match="labels:1: node a is not in the graph"):
         files("7,8\n", None, "a,x\nb,y\n")

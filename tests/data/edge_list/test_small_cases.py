@@ -103,7 +103,7 @@ def test_s09_sparse_files(case, cases_root):
     data = case("s09_directed_csr.npz", "s09_sparse_features.npz", "s09_labels.npy")
     assert (data.num_nodes, data.graph.num_edges) == (24, 61)
     assert "made symmetric" in notes(data)
-    assert "3 stored zeros are no edges" in notes(data)
+    assert "3 stored zeros are not edges" in notes(data)
     assert sp.issparse(data.feat)
     assert data.feat.shape == (24, 200)
     assert data.feat.nnz == 161

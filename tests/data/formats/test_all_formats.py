@@ -63,8 +63,8 @@ def test_files_beside_it_take_the_place_of_what_a_file_carries(name, tmp_path):
     given = load_edge_list(path, write(tmp_path / "f.csv", rows), labels)
     assert given.feat.toarray().ravel().tolist() == [i + 0.5 for i in range(N)]
     assert given.labels.tolist() == [0, 1] + [-1] * (N - 2)
-    assert "its features give way to those of f.csv" in notes(given)
-    assert "its labels give way to those of l" in notes(given)
+    assert "its features are replaced by those of f.csv" in notes(given)
+    assert "its labels are replaced by those of l" in notes(given)
     with pytest.raises(InputError, match=r"f\.npy"):
         load_edge_list(path, write(tmp_path / "f.npy", FEATURES[:-1]))
 
@@ -132,19 +132,19 @@ def test_what_does_not_fit_the_memory_is_refused_before_it_is_unpacked(tmp_path,
     edges = write(tmp_path / "e.csv", FORMATS["e.csv"])
     zeros = gzip.compress(b"0," * 10_000_000)
     assert len(zeros) < 100_000
-    refused(write(tmp_path / "bomb.csv", zeros), r"would take .* GB of memory, 0\.02 are")
+    refused(write(tmp_path / "bomb.csv", zeros), r"needs .* GB of memory, but 0\.02 GB are")
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", bytes(30_000_000))
     for chosen in ((tmp_path / "bomb.npz",), (edges, tmp_path / "bomb.npz")):
-        with pytest.raises(InputError, match=r"bomb\.npz: would take 0\.03 GB"):
+        with pytest.raises(InputError, match=r"bomb\.npz: needs 0\.03 GB"):
             load_edge_list(*chosen)
     wide = {"fea": np.zeros((13, 300_000)), "W": SYMMETRIC}
     scipy.io.savemat(tmp_path / "bomb.mat", wide, do_compression=True)
     assert (tmp_path / "bomb.mat").stat().st_size < 100_000
-    refused(tmp_path / "bomb.mat", "would take .* GB")
+    refused(tmp_path / "bomb.mat", "needs .* GB")
     sp.save_npz(tmp_path / "tall.npz", sp.coo_matrix(([1.0], ([0], [1])), (10**7, 10**7)))
-    refused(tmp_path / "tall.npz", r"would take 0\.32 GB")
-    with pytest.raises(InputError, match=r"tall\.npz: would take"):
+    refused(tmp_path / "tall.npz", r"needs 0\.32 GB")
+    with pytest.raises(InputError, match=r"tall\.npz: needs"):
         load_edge_list(edges, tmp_path / "tall.npz")
 
 

@@ -11,11 +11,11 @@ def test_dgl_files_refused(tmp_path):
     path = tmp_path / "g.bin"
     carrying_dgl(path)
     whole = path.read_bytes()
-    refused(write(path, whole[:-100]), "no file of dgl.save_graphs, or damaged")
-    # A length that ends the process which reads it.
+    refused(write(path, whole[:-100]), "not a file of dgl.save_graphs, or damaged")
+    # A length that crashes the process which reads it.
     at = whole.index(b"feat") - 8
     refused(
-        write(path, whole[:at] + b"\xff" * 8 + whole[at + 8 :]), "ends the process that reads it"
+        write(path, whole[:at] + b"\xff" * 8 + whole[at + 8 :]), "crashed the process that read it"
     )
     graph = dgl.graph(([0, 1], [1, 2]))
     dgl.save_graphs(str(path), [graph, graph])

@@ -66,7 +66,7 @@ def test_graphml_defaults_and_names(tmp_path):
     data = load_edge_list(write(tmp_path / "g.graphml", xml(body + EDGE, keys=keys)))
     assert data.feat.toarray().ravel().tolist() == [2, 1.5, 1.5]
     assert data.labels is None
-    assert "label differs from node to node: taken for a name" in notes(data)
+    assert "label is different for every node" in notes(data)
 
 
 OUTSIDE = '<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
@@ -76,11 +76,11 @@ OUTSIDE = '<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
     ("content", "message"),
     [
         (xml(f'<node id="&i;"/>{EDGE}', LAUGHS), r"g\.graphml:1: entity 'a': entities are not"),
-        (xml(f'<node id="&a;"/>{EDGE}', OUTSIDE), r":1: entity 'a': entities are not expanded"),
+        (xml(f'<node id="&a;"/>{EDGE}', OUTSIDE), r":1: entity 'a': entities are not supported"),
         (xml('<!DOCTYPE g [<!ENTITY % p "x"> %p;]>'), ":2: not XML"),
-        (xml(NODES + '<edge source="a" target="c"/>'), r":4: edge to node 'c', which no node"),
+        (xml(NODES + '<edge source="a" target="c"/>'), r":4: edge to node 'c', but no node"),
         (xml(NODES + '<node id="a"/>' + EDGE), r":4: node 'a' given twice"),
-        (xml(NODES + '<node id="a "/>' + EDGE), r"ids that differ by blanks"),
+        (xml(NODES + '<node id="a "/>' + EDGE), r"ids differ only by blanks"),
         (xml(NODES + '<node/>' + EDGE), r":4: node without id: add it"),
         (xml(NODES + '<edge source="a"/>'), r":4: edge without target"),
         (xml(NODES + "<hyperedge/>"), r":4: a hyperedge"),

@@ -13,7 +13,7 @@ from user_dgl.errors import InputError
     [
         (np.array(EDGES, dtype=float), "expected an adjacency .* or whole numbers"),
         (np.zeros((0, 2), dtype=int), "expected an adjacency"),
-        (np.zeros((3, 4)), r"square adjacency of numbers, got shape \(3, 4\)"),
+        (np.zeros((3, 4)), r"square adjacency matrix of numbers, got shape \(3, 4\)"),
         (np.zeros(3), "square adjacency"),
         (np.array([["a", "b"]] * 3), "expected an adjacency"),
         (np.array([[0, -1.0, 0], [0, 0, 0], [0, 0, 0]]), "negative, NaN or infinite"),
@@ -39,8 +39,8 @@ def test_text_of_arrays_that_is_no_unicode(order, tmp_path):
     text = numbers.view(f"{order}U1")
     edges = write(tmp_path / "e.csv", FORMATS["e.csv"])
     np.save(tmp_path / "l.npy", text)
-    with pytest.raises(InputError, match=r"l\.npy: text that is no Unicode"):
+    with pytest.raises(InputError, match=r"l\.npy: text that is not valid Unicode"):
         load_edge_list(edges, None, tmp_path / "l.npy")
     np.savez(tmp_path / "f.npz", x=FEATURES, ids=text)
-    with pytest.raises(InputError, match=r"f\.npz: text that is no Unicode"):
+    with pytest.raises(InputError, match=r"f\.npz: text that is not valid Unicode"):
         load_edge_list(edges, tmp_path / "f.npz")

@@ -61,9 +61,9 @@ def test_npz_features_refused(arrays, message, tmp_path):
     ("ids", "message"),
     [
         (("a", "b") * 6, "node_ids: some are given twice"),
-        (("a", "a ", *"bcdefghijk"), "id 'a' given twice, up to blanks"),
+        (("a", "a ", *"bcdefghijk"), "id 'a' given twice, apart from blanks"),
         (("a", " ", *"bcdefghijk"), "node 1: an id is missing"),
-        ((*"abcdefghijk", "\ud800"), "node_ids: text that is no Unicode"),
+        ((*"abcdefghijk", "\ud800"), "node_ids: text that is not valid Unicode"),
     ],
 )
 def test_ids_of_an_npz_refused(ids, message, tmp_path):
