@@ -1,4 +1,4 @@
-"""The methods that the paper compares USER with, one file each."""
+"""The methods that the paper compares USER with, each in a file of its own."""
 
 from user_dgl.baselines.base import Baseline, Problem
 from user_dgl.baselines.registry import BASELINES, resolve_baseline

@@ -1,27 +1,34 @@
 """Adversarially regularised graph autoencoder (Pan et al., 2018)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from user_dgl.baselines.gae import GAE
+import torch
 
-# As in the authors' code; the paper speaks of steps of the discriminator instead.
+from user_dgl.baselines.base import Terms
+from user_dgl.baselines.gae import GAE
+from user_dgl.encoders import ARGA as ARGAEncoder
+
+# Updates of the reconstruction in an epoch, as in the authors' code. The paper speaks of several
+# steps of the discriminator instead.
 _RECONSTRUCTIONS = 5
 
 
 class ARGA(GAE):
-    """`GAE` whose embeddings a discriminator cannot tell from draws of N(0, 1)."""
+    """`GAE` trained so that a discriminator cannot tell its embeddings from draws of N(0, 1)."""
 
     defaults = replace(GAE.defaults, lr=0.001)
     encoder_name = "arga"
+    encoder: ARGAEncoder
 
-    def optimizers(self):
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         return {
             "model": self.adam(self.encoder.weights),
             "discriminator": self.adam(self.encoder.discriminator.parameters()),
             "generator": self.adam(self.encoder.weights),
         }
 
-    def updates(self, epoch):
+    def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
         discriminator = self.encoder.discriminator
         for _ in range(_RECONSTRUCTIONS):
             yield "model", {"reconstruction": self.reconstruction(self.embed())}

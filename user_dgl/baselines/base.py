@@ -1,9 +1,9 @@
-"""What a baseline is: how it is updated, what it embeds, how clusters are read from that."""
+"""Interface of a baseline: how it is updated, what it embeds, how its clusters are read out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,19 +17,26 @@ from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation
 
 Terms = dict[str, torch.Tensor]
+T = TypeVar("T")
+
+
+def required(setting: T | None) -> T:
+    """Return a setting of `BaselineConfig` that `resolve_baseline` has filled in."""
+    assert setting is not None, "resolve_baseline has not filled in this setting"
+    return setting
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a baseline is given; no labels.
+    """The data and settings that a baseline works on. There are no labels among them.
 
     Attributes
     ----------
     graph : Graph
-        Observed graph.
+        The observed graph.
     feat : scipy CSR (N, F)
     features : FeatureMatrix
-        The same, to multiply with.
+        The same features, in a form that multiplies fast.
     settings : BaselineConfig
     num_clusters, seed : int
     engine : str
@@ -45,17 +52,17 @@ class Problem:
 
     @cached_property
     def propagation(self) -> Propagation:
-        """S of the observed graph, every edge at weight 1."""
+        """The propagation matrix S of the observed graph, in which every edge has weight 1."""
         return self.propagation_of(torch.ones(self.graph.num_edges))
 
     def propagation_of(self, weight: torch.Tensor) -> Propagation:
-        """S of the graph with weights (E,)."""
+        """Return S of the graph with edge weights (E,)."""
         weight = weight.to(self.features.device, self.features.dtype)
         return Propagation.of(self.graph, weight, self.engine)
 
 
 class Baseline(nn.Module):
-    """A method to compare with.
+    """A method that USER is compared with.
 
     Parameters
     ----------
@@ -64,10 +71,12 @@ class Baseline(nn.Module):
     Attributes
     ----------
     defaults : BaselineConfig
-        Settings of the method's paper; None where the method has no such setting.
+        The settings of the method's paper. A setting that the method does not have is None.
     encoder_name : str
-        Of `user_dgl.encoders.ENCODERS`: the one that it trains or that takes as much memory.
+        Key of `user_dgl.encoders.ENCODERS`: the encoder that the method trains, or one that takes
+        as much memory.
     cpu_only : bool
+        Whether the method cannot run on a GPU.
     """
 
     defaults: ClassVar[BaselineConfig]
@@ -80,35 +89,36 @@ class Baseline(nn.Module):
 
     @staticmethod
     def bytes_beside(num_nodes: int, settings: BaselineConfig) -> float:
-        """What an update holds at its peak beside what the encoder does."""
+        """Estimate the bytes that an update needs at its peak in addition to the encoder's."""
         return 0.0
 
     def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
-        """The updates of an epoch: one of the `optimizers`, and terms whose sum it is to lower.
+        """Yield the updates of an epoch as the name of an optimizer and its loss terms.
 
-        Each is made before the next one is asked for.
+        The name is a key of `optimizers`; the update lowers the sum of the terms. The caller makes
+        each update before it asks for the next one.
         """
         raise NotImplementedError
 
     def embed(self) -> torch.Tensor:
-        """Embeddings (N, d) by the present weights."""
+        """Return the embeddings (N, d) by the present weights."""
         raise NotImplementedError
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """By name, the first one being that whose learning rate is reported."""
+        """Return the optimizers by name; the learning rate of the first one is reported."""
         return {"model": self.adam(self.parameters())}
 
-    def adam(self, parameters) -> torch.optim.Optimizer:
-        """Adam by the settings."""
+    def adam(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return an Adam optimizer with the learning rate and weight decay of the settings."""
         settings = self.problem.settings
         return torch.optim.Adam(
-            parameters, lr=settings.lr, weight_decay=settings.weight_decay or 0.0
+            parameters, lr=required(settings.lr), weight_decay=settings.weight_decay or 0.0
         )
 
     def finish_epoch(self, epoch: int) -> None:
-        """After the updates of an epoch."""
+        """Do the method's work at the end of an epoch, after its updates."""
 
     def read_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Embeddings (N, d) and clusters (N,): k-means on what the last weights embed."""
+        """Return embeddings (N, d) by the last weights and their k-means clusters (N,)."""
         embedding = self.embed().cpu().numpy()
         return embedding, kmeans(embedding, self.problem.num_clusters, self.problem.seed)

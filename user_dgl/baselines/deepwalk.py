@@ -6,32 +6,33 @@ from contextlib import contextmanager
 
 import torch
 
-from user_dgl.baselines.base import Baseline
+from user_dgl.baselines.base import Baseline, Problem, Terms, required
 from user_dgl.config import BaselineConfig
 from user_dgl.errors import InputError
 from user_dgl.graph.dgl_engine import both_directions
 
 _WALK_LENGTH = 40
-# Pairs that are not near each other count five times, as if five were drawn for each one that is.
+# Weight of a negative pair, as if five of them were drawn for each pair of near nodes.
 _NEGATIVES = 5
 # Walks in an update.
 _BATCH = 32
 
 
 class DeepWalk(Baseline):
-    """Embeddings of nodes near each other on random walks alike; features are not read.
+    """Trains nodes that are near each other on random walks to have similar embeddings.
 
-    An epoch is one walk from each node that has neighbours; others keep the embedding that they
-    start with. Not as in the paper: negative sampling and Adam in place of hierarchical softmax and
-    SGD, and with them, as in DGL's example, 5 walks a node and a window of 5, not 80 and 10.
+    Features are not read. An epoch is one walk from each node that has neighbours; an isolated node
+    keeps its initial embedding. There are differences from the paper: negative sampling and Adam
+    replace hierarchical softmax and SGD, and with them, as in DGL's example, there are 5 walks from
+    each node and a window of 5 instead of 80 and 10.
     """
 
     defaults = BaselineConfig(epochs=5, lr=0.01, hidden_feats=(128,), window=5)
-    cpu_only = True  # as the DGL of the package index is
+    cpu_only = True  # the DGL of the package index has no GPU support
 
-    def __init__(self, problem):
+    def __init__(self, problem: Problem):
         super().__init__(problem)
-        # Imported by those who use it: DGL takes seconds.
+        # Imported only where it is used: importing DGL takes seconds.
         from user_dgl._dgl import dgl
 
         settings = problem.settings
@@ -40,18 +41,18 @@ class DeepWalk(Baseline):
             raise InputError("model.kind=deepwalk walks along edges, and the graph has none")
         self.walks = dgl.nn.DeepWalk(
             both_directions(problem.graph),
-            emb_dim=settings.hidden_feats[-1],
+            emb_dim=required(settings.hidden_feats)[-1],
             walk_length=_WALK_LENGTH,
-            window_size=settings.window,
+            window_size=required(settings.window),
             neg_weight=_NEGATIVES,
             negative_size=1,
         )
 
-    def optimizers(self):
-        lr = self.problem.settings.lr
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        lr = required(self.problem.settings.lr)
         return {"model": torch.optim.SparseAdam(list(self.parameters()), lr=lr)}
 
-    def updates(self, epoch):
+    def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
         from user_dgl._dgl import dgl
 
         with _pythons_random(torch.initial_seed()):
@@ -60,13 +61,13 @@ class DeepWalk(Baseline):
             for batch in order.split(_BATCH):
                 yield "model", {"skip_gram": self.walks(self.walks.sample(batch))}
 
-    def embed(self):
+    def embed(self) -> torch.Tensor:
         return self.walks.node_embed.weight
 
 
 @contextmanager
 def _pythons_random(seed: int) -> Iterator[None]:
-    """Python's own generator, from which DGL draws non-neighbours, by a seed and back again."""
+    """Seed Python's generator, from which DGL draws negative pairs, and restore it afterwards."""
     before = random.getstate()
     random.seed(seed)
     try:

@@ -1,26 +1,29 @@
 """Graph contrastive learning with adaptive augmentation (Zhu et al., 2021), by degree."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from user_dgl.baselines.base import Baseline
+from user_dgl.baselines.base import Baseline, Problem, Terms, required
 from user_dgl.config import BaselineConfig
 from user_dgl.encoders import dgi as encoder
 
-# The authors' settings, where none is for Cora and Citeseer those of their GRACE for Cora: mean
-# rates at which either view loses edges and columns of the features, temperature.
+# Mean rates at which each of the two views loses edges and feature columns, and the temperature.
+# The authors give no settings for Cora and Citeseer; these are the ones of their GRACE for Cora.
 _EDGE_RATES, _COLUMN_RATES, _TEMPERATURE = (0.2, 0.4), (0.3, 0.4), 0.4
 _MOST_RATE = 0.7
-# Nodes that an epoch contrasts with each other, all of them up to here.
+# Upper bound of the number of nodes that an epoch contrasts with each other.
 _CONTRASTED = 4096
 
 
 class GCA(Baseline):
-    """Embeddings of a node in two views alike, and unlike those of all other nodes.
+    """Trains the embeddings of a node in two views to agree, and to differ from all other nodes.
 
-    A view loses edges between nodes of low degree and columns of the features that such nodes have
-    more often than others. Beyond 4,096 nodes an epoch contrasts as many, drawn anew.
+    A view loses edges between nodes of low degree more often than other edges, and feature columns
+    that such nodes have more often than other columns. A graph of more than 4,096 nodes contrasts
+    4,096 nodes in an epoch, drawn anew each time.
     """
 
     defaults = BaselineConfig(
@@ -28,10 +31,10 @@ class GCA(Baseline):
     )
     encoder_name = "dgi"
 
-    def __init__(self, problem):
+    def __init__(self, problem: Problem):
         super().__init__(problem)
         self.encoder = encoder.PReLUConvolutions(
-            problem.features.shape[1], problem.settings.hidden_feats
+            problem.features.shape[1], required(problem.settings.hidden_feats)
         )
         width = self.encoder.out_feats
         self.projection = nn.Sequential(nn.Linear(width, width), nn.ELU(), nn.Linear(width, width))
@@ -42,11 +45,11 @@ class GCA(Baseline):
         self._column_rate = _relative_rate(present.to(degree).log1p())
 
     @staticmethod
-    def bytes_beside(num_nodes, settings):
-        # The exponentials, across the views and in each, and as much on the way back.
+    def bytes_beside(num_nodes: int, settings: BaselineConfig) -> float:
+        # Exponentials across the views and within each view, and as many in the backward pass.
         return 6 * 4.0 * min(num_nodes, _CONTRASTED) ** 2
 
-    def updates(self, epoch):
+    def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
         first, second = (
             normalize(self.projection(self._view(edges, columns)), dim=1)
             for edges, columns in zip(_EDGE_RATES, _COLUMN_RATES, strict=True)
@@ -55,20 +58,20 @@ class GCA(Baseline):
         first, second = first[drawn], second[drawn]
         yield "model", {"contrast": _contrast(first, second)}
 
-    def _view(self, edge_rate, column_rate):
-        """Embeddings (N, d) of a graph that lost edges and columns."""
+    def _view(self, edge_rate: float, column_rate: float) -> torch.Tensor:
+        """Return embeddings (N, d) of a graph that has lost edges and columns."""
         problem = self.problem
         edges = _kept(self._edge_rate, edge_rate)
         columns = _kept(self._column_rate, column_rate)
         product = self.encoder.project(problem.features, columns)
         return self.encoder.convolve(problem.propagation_of(edges), product)
 
-    def embed(self):
+    def embed(self) -> torch.Tensor:
         return self.encoder(self.problem.propagation, self.problem.features)
 
 
 def _relative_rate(importance: torch.Tensor) -> torch.Tensor:
-    """How fast to drop each, over the mean: the less important, the faster."""
+    """Return the drop rate of each item over the mean rate; unimportant items drop more often."""
     if not len(importance):
         return importance
     rate = importance.max() - importance
@@ -76,15 +79,15 @@ def _relative_rate(importance: torch.Tensor) -> torch.Tensor:
 
 
 def _kept(relative: torch.Tensor, rate: float) -> torch.Tensor:
-    """1 where an edge or a column stays, else 0."""
+    """Draw which items stay: 1 for an edge or column that stays, 0 for one that is dropped."""
     drawn = torch.rand(relative.shape).to(relative)
     return (drawn >= (rate * relative).clamp_max(_MOST_RATE)).to(relative.dtype)
 
 
 def _contrast(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of telling a node's other view from all other rows, mean of both views.
+    """Return the cross-entropy of finding a node's other view among all rows, over both views.
 
-    Rows have length 1, so that no exponential is too large to add up.
+    The rows have length 1, so that no exponential is too large to sum.
     """
     across = _exponentials(first, second)
     of_first = across.sum(1) + _sum_of_others(first)

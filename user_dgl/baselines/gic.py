@@ -1,38 +1,42 @@
 """Graph InfoClust (Mavromatis and Karypis, 2021)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from torch.nn.functional import normalize, softmax
 
+from user_dgl.baselines.base import Problem, Terms, required
 from user_dgl.baselines.dgi import DGI
+from user_dgl.config import BaselineConfig
 from user_dgl.losses.discriminators import contrast
 
-# As in the authors' code: share of the graph's summary in the loss, sharpness of memberships, steps
-# of the soft k-means before the one that gradients flow through.
+# Values of the authors' code: the weight of the graph's summary in the loss, the sharpness of the
+# soft memberships, and the number of soft k-means steps before the one that gradients pass through.
 _GRAPH_SHARE, _SHARPNESS, _STEPS = 0.5, 100.0, 10
 
 
 class GIC(DGI):
-    """`DGI` that also tells nodes from corrupted ones by a summary of their cluster.
+    """`DGI` that also tells nodes from corrupted nodes by the summary of their cluster.
 
-    There are as many clusters as are to be found in the end, as in the authors' clustering.
+    The number of soft clusters equals the number of clusters to find, as in the authors' code.
     """
 
     defaults = replace(DGI.defaults, epochs=2000, patience=50)
+    first_centroids: torch.Tensor
 
-    def __init__(self, problem):
+    def __init__(self, problem: Problem):
         super().__init__(problem)
-        # Where the soft k-means starts from, in every epoch.
+        # The soft k-means of every epoch starts from these centroids.
         first = torch.rand(problem.num_clusters, self.encoder.out_feats)
         self.register_buffer("first_centroids", first)
 
     @staticmethod
-    def bytes_beside(num_nodes, settings):
-        # Six blocks of embeddings: summaries, and products with those.
-        return 6 * 4.0 * num_nodes * settings.hidden_feats[-1]
+    def bytes_beside(num_nodes: int, settings: BaselineConfig) -> float:
+        # Six blocks of the size of the embeddings: the summaries, and the products with them.
+        return 6 * 4.0 * num_nodes * required(settings.hidden_feats)[-1]
 
-    def updates(self, epoch):
+    def updates(self, epoch: int) -> Iterator[tuple[str, Terms]]:
         hidden, corrupted = self.with_corrupted()
         summary = self.cluster_summaries(hidden)
         of_clusters = contrast((hidden * summary).sum(1), (corrupted * summary).sum(1)) / 2
@@ -44,9 +48,9 @@ class GIC(DGI):
             },
         )
 
-    def cluster_summaries(self, hidden):
-        """Summary (N, d) of the clusters of each node, by its memberships in them."""
-        # Rows of length 1 by scaling what they are multiplied with, which is thinner than they are.
+    def cluster_summaries(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return for each node the summary (N, d) of its clusters, weighted by its memberships."""
+        # This factor, on the thinner matrices that multiply the rows, gives the rows length 1.
         scale = 1 / torch.linalg.vector_norm(hidden, dim=1).clamp_min(1e-12)
         centroids = self.first_centroids
         with torch.no_grad():
@@ -56,10 +60,15 @@ class GIC(DGI):
         return torch.sigmoid(membership.t() @ centroids)
 
 
-def _soft_step(hidden, scale, centroids):
-    """A step of soft k-means by cosines: centroids (K, d), and memberships (K, N) before it."""
+def _soft_step(
+    hidden: torch.Tensor, scale: torch.Tensor, centroids: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make a soft k-means step by cosines.
+
+    Returns the new centroids (K, d), and the memberships (K, N) in the clusters of the old ones.
+    """
     cosines = normalize(centroids, dim=1) @ hidden.t() * scale
     membership = softmax(_SHARPNESS * cosines, 0)
-    # A cluster that lost all its nodes has no mean.
+    # A cluster may have lost all its nodes; its sum of memberships is then 0.
     count = membership.sum(1, keepdim=True).clamp_min(1e-12)
     return (membership * scale) @ hidden / count, membership

@@ -1,7 +1,7 @@
-"""The rivals that the paper compares USER with, one file each.
+"""The methods that the paper compares USER with, by name.
 
-Adding one is a file with a `Baseline` and a line in ``BASELINES``, with its name among the choices
-of `ModelConfig.kind`.
+To add a method, write a file with a subclass of `Baseline`, add a line to ``BASELINES``, and add
+the name to the choices of `ModelConfig.kind`.
 """
 
 from dataclasses import fields, replace
@@ -40,7 +40,7 @@ BASELINES: dict[str, type[Baseline]] = {
     "arga_cg": ARGACrossGraph,
 }
 
-# Sections of USER, and the keys in them that a baseline reads.
+# Sections of USER, and the keys of each section that a baseline reads.
 _READ = {
     "features": (FeaturesConfig, ()),
     "structure": (StructureConfig, ("engine",)),
@@ -51,12 +51,18 @@ _READ = {
 
 
 def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
-    """Settings in which those of a baseline stand where training looks for them, and warnings.
+    """Copy the baseline's settings into the sections that training reads.
 
-    A baseline takes ``data``, ``eval``, ``seed``, ``device`` and what speaks of files from the
-    config; its section has the settings of its paper where it has null. The other sections become
-    what describes it: no learned graph, its widths, epochs and scaling of features, links by its
-    embeddings. Settings of USER, and those resolve_baseline before, stay as they are.
+    A baseline reads ``data``, ``eval``, ``seed``, ``device`` and the settings of files from the
+    config. A null in its section ``baseline`` is replaced by the value of its paper. The other
+    sections are replaced by ones that describe the baseline: no learned graph, its widths, epochs
+    and scaling of features, and the scores of links by its embeddings. Settings of USER stay as
+    they are, and so do settings that this function returned before.
+
+    Returns
+    -------
+    Config, list of str
+        The settings, and warnings about settings without effect.
 
     Raises
     ------
@@ -77,7 +83,7 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
         chosen[item.name] = default if given is None or default is None else given
     baseline = BaselineConfig(**chosen)
     of_links = config.task == "link_prediction"
-    # Each section with what is read of it, and nothing else.
+    # Each section with the keys that a baseline reads, and defaults for all other keys.
     bare = {
         name: replace(cls(), **{key: getattr(getattr(config, name), key) for key in keys})
         for name, (cls, keys) in _READ.items()

@@ -1,4 +1,4 @@
-"""Training of a baseline: the epochs, checkpoints and results that USER has."""
+"""Training of a baseline, with the same epochs, checkpoints and results as the training of USER."""
 
 import math
 from collections import defaultdict
@@ -32,11 +32,11 @@ from user_dgl.training.stages import check_sizes, prepare, threads_for
 
 
 class BaselineTrainer(EpochLoop):
-    """Trains the baseline that ``model.kind`` names; the interface is that of `Trainer`.
+    """Trains the baseline that ``model.kind`` names; has the interface of `Trainer`.
 
-    All that is drawn in an epoch depends on the seed and the epoch alone, so that a checkpoint
-    needs no generator's state. The loss of the result is that of its weights: the mean over the
-    updates that an epoch would make of them, without any of these.
+    All draws of an epoch depend on the seed and the epoch alone, so that a checkpoint needs no
+    state of a generator. The loss in the result belongs to the final weights: it is the mean over
+    the updates that the next epoch would make, computed without making them.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ class BaselineTrainer(EpochLoop):
         Observed graph.
     feat : scipy CSR (N, F)
     config : Config
-        As `user_dgl.baselines.resolve_baseline` gives it.
+        Settings that `user_dgl.baselines.resolve_baseline` returned.
     hooks : Hooks
     held_out : int64 (H,), optional
-        Keys of pairs that nothing is learned from; the graph has none of them.
+        Keys of the held-out pairs, from which nothing is learned. The graph does not contain them.
     """
 
     remedy = "Lower baseline.lr"
@@ -73,7 +73,7 @@ class BaselineTrainer(EpochLoop):
         self.preparation = prepare(graph, feat, config, self.log, held_out)
         self.config = self.preparation.config
         self._feat_digest = feature_digest(feat)
-        # Loss and weights of the best epoch, and how many came since; with baseline.patience.
+        # Loss and weights of the best epoch, and the number of epochs since; for baseline.patience.
         self._best: dict[str, Any] = {
             "loss": math.inf,
             "wait": 0,
@@ -81,18 +81,25 @@ class BaselineTrainer(EpochLoop):
         }
 
     def threads(self) -> AbstractContextManager[None]:
-        """One thread for a small graph, see `threads_for`."""
+        """Use a single thread for a small graph, see `threads_for`."""
         return threads_for(self.graph, self.feat, self.config)
 
+    @property
+    def num_clusters(self) -> int:
+        """The number of clusters to find, which is known once the trainer is made."""
+        num_clusters = self.config.model.num_clusters
+        assert isinstance(num_clusters, int), "prepare replaces auto by a number"
+        return num_clusters
+
     def build(self) -> None:
-        """The method and its optimisers."""
+        """Make the method and its optimizers."""
         config = self.config
         problem = Problem(
             self.graph.to(self.device),
             self.feat,
             FeatureMatrix(self.feat, device=self.device),
             config.baseline,
-            config.model.num_clusters,
+            self.num_clusters,
             config.seed,
             self.engine,
         )
@@ -101,20 +108,20 @@ class BaselineTrainer(EpochLoop):
         self.optimizer = next(iter(self._optimizers.values()))
 
     def memberships(self) -> None:
-        """Of no graph but the observed one, see `Trainer.memberships`."""
+        """Return None: a baseline has memberships on the observed graph only."""
 
     # -----------------------------------------------------------------------------------------
 
     def step(self) -> EpochReport:
-        """All updates that the method makes in an epoch."""
+        """Make all updates of an epoch of the method."""
         epoch = self.progress.epoch
         state = None
         if self.config.baseline.patience is not None:
-            # The loss is that of the weights before the update, as in the authors' code.
+            # The loss belongs to the weights before the update, as in the authors' code.
             state = {name: part.clone() for name, part in self.method.state_dict().items()}
         seed_torch(self.config.seed, 1 + epoch)
         self.method.train()
-        seen = defaultdict(list)
+        seen: defaultdict[str, list[float]] = defaultdict(list)
         for name, terms in self.method.updates(epoch):
             values, _ = self.update(terms, self._optimizers[name])
             for term, value in values.items():
@@ -128,11 +135,11 @@ class BaselineTrainer(EpochLoop):
         return EpochReport(means, None, {})
 
     def zero_grad(self) -> None:
-        """Of all weights: an update gives gradients to those of other optimisers too."""
+        """Clear all gradients; an update also computes those of the other optimizers' weights."""
         self.method.zero_grad(set_to_none=True)
 
     def _note(self, loss: float, state: dict[str, torch.Tensor]) -> None:
-        """Keep the weights with the lowest loss."""
+        """Keep the weights if they have the lowest loss so far."""
         best = self._best
         if loss < best["loss"]:
             best |= {"loss": loss, "wait": 0, "state": state}
@@ -140,19 +147,19 @@ class BaselineTrainer(EpochLoop):
             best["wait"] += 1
 
     def converged(self) -> bool:
-        """Whether the loss has not fallen for ``baseline.patience`` epochs."""
+        """Return whether the loss has not decreased for ``baseline.patience`` epochs."""
         patience = self.config.baseline.patience
         return patience is not None and self._best["wait"] >= patience
 
     @torch.no_grad()
     def result(self) -> TrainingResult:
-        """By the last weights, or with patience by those of the lowest loss."""
+        """Return the result of the last weights, or with patience of those of the lowest loss."""
         if self._best["state"] is not None:
             self.method.load_state_dict(self._best["state"])
         self.method.eval()
         terms = self.evaluate()
         embedding, clusters = self.method.read_out()
-        num_clusters = self.config.model.num_clusters
+        num_clusters = self.num_clusters
         return TrainingResult(
             clusters=clusters,
             assignments={"kmeans": clusters},
@@ -174,7 +181,7 @@ class BaselineTrainer(EpochLoop):
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, float]:
-        """Terms of the present weights, on a draw of their own.
+        """Compute the loss terms of the present weights, on pairs drawn for this purpose.
 
         Raises
         ------
@@ -182,7 +189,7 @@ class BaselineTrainer(EpochLoop):
         """
         epoch = self.progress.epoch
         seed_torch(self.config.seed, 1 + epoch)
-        seen = defaultdict(list)
+        seen: defaultdict[str, list[float]] = defaultdict(list)
         message = "the loss after training is not finite ({}). Lower baseline.lr"
         for _, terms in self.method.updates(epoch):
             for term, value in finite_means(terms, message).items():
@@ -192,7 +199,7 @@ class BaselineTrainer(EpochLoop):
     # -----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """Return the content of a checkpoint."""
         return {
             "progress": self.progress.state_dict(),
             "features": self._feat_digest,
@@ -204,12 +211,12 @@ class BaselineTrainer(EpochLoop):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Restore the state that `state_dict` returned.
 
         Raises
         ------
         InputError
-            It is of other data or of another method.
+            The checkpoint is of other data or of another method.
         """
         self.build()
         self.progress = Progress(**state["progress"])
@@ -225,5 +232,5 @@ class BaselineTrainer(EpochLoop):
 
 
 def _means(seen: dict[str, list[float]]) -> dict[str, float]:
-    """Mean of each term over an epoch's updates, and the sum of these."""
+    """Return the mean of each term over the updates of an epoch, and the sum of the means."""
     return with_total({term: sum(each) / len(each) for term, each in seen.items()})
