@@ -1,1 +1,1 @@
-"""The task link_prediction: held-out pairs, the learned score, and its files."""
+"""The task link_prediction: held-out pairs, the learned score and its files."""

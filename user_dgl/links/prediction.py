@@ -1,4 +1,4 @@
-"""The task ``link_prediction``: what a trained run says of pairs of nodes."""
+"""The task ``link_prediction``: scores of pairs of nodes by a trained run."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from user_dgl.training.result import TrainingResult
 
 @dataclass(frozen=True, eq=False)
 class LinkModel:
-    """Scores of pairs by a finished run.
+    """Scores pairs of nodes by a finished run.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class LinkModel:
     terms : RunTerms
     embedding : float32 (N, d)
     feat : scipy CSR (N, F) or None
-        What the terms were made of; None: the edges.
+        The features that the terms are made of. None: they are made of the edges.
     probs : float32 (N, K) or None
-        Y, if it is a term.
+        Y, if it is a term of the score.
     seconds : float
-        That learning took.
+        Duration of the learning.
     """
 
     score: LinkScore
@@ -52,13 +52,13 @@ class LinkModel:
     seconds: float = 0.0
 
     def __call__(self, pairs: np.ndarray, score: str) -> np.ndarray:
-        """Scores (M,) of pairs (2, M), ``score`` as `user_dgl.config.links.LinksConfig` has it."""
+        """Return scores (M,) of pairs (2, M); ``score`` is a value of ``links.score``."""
         if score == "dot":
             return row_dots(self.embedding, *pairs)
         return self.score(self.terms, pairs)
 
     def report(self, held_out: Mapping[str, LabelledPairs], chosen: str) -> dict[str, Any]:
-        """``metrics`` of the chosen score on ``test``, and ``links`` with those of all."""
+        """Return ``metrics`` of the chosen score on ``test``, and ``links`` with all metrics."""
         metrics = {
             name: {
                 score: link_metrics(self(part.pairs, score), part.is_edge)
@@ -74,7 +74,7 @@ class LinkModel:
 
 
 def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Examples:
-    """What the score is to be learned from.
+    """Draw the examples that the score is learned from.
 
     Raises
     ------
@@ -84,7 +84,10 @@ def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Example
     folds = config.structure.critic.folds
     examples = Examples.draw(graph, folds, config.seed, held_out)
     if examples is None and graph.num_edges == graph.num_nodes * (graph.num_nodes - 1) // 2:
-        raise InputError("task=link_prediction: every pair of nodes is an edge: nothing to learn")
+        raise InputError(
+            "task=link_prediction: every pair of nodes is an edge, so that there is nothing to "
+            "learn"
+        )
     if examples is None:
         raise InputError(
             f"task=link_prediction: {graph.num_nodes} nodes and {graph.num_edges} training edges "
@@ -96,7 +99,7 @@ def draw_examples(config: Config, graph: Graph, held_out: np.ndarray) -> Example
 def learn_links(
     config: Config,
     examples: Examples,
-    fit: TrainingResult,
+    result: TrainingResult,
     feat: sp.csr_matrix | None,
     memberships: Callable[[torch.Tensor], np.ndarray] | None,
 ) -> LinkModel:
@@ -106,38 +109,38 @@ def learn_links(
     ----------
     config : Config
     examples : Examples
-    fit : TrainingResult
+    result : TrainingResult
     feat : scipy CSR (N, F) or None
-        As `PairTerms` takes them; without, there is no term of the clustering either, whose
-        encoder reads the features that were made of all edges.
+        Features of `PairTerms`. Without features the score has no term of the clustering either,
+        because the encoder has read features that were made of all edges.
     memberships : callable or None
-        Y for other weights of A', see `user_dgl.training.trainer.Trainer.memberships`.
+        Returns Y for other weights of A', see `user_dgl.training.trainer.Trainer.memberships`.
     """
     started = time.perf_counter()
     if feat is None:
         memberships = None
-    terms = _terms(config, fit.graph, fit.weight, fit.observed, feat, memberships)
+    terms = _terms(config, result.graph, result.weight, result.observed, feat, memberships)
     score = LinkScore.fit(terms, examples, config.links.rising)
-    # From here on Y is as it is: pairs that the graph lacks are no part of it.
-    probs = None if memberships is None else fit.probs
-    embedding = fit.embedding.astype(np.float32, copy=False)
+    # From here on Y is fixed, because pairs that are not edges have no influence on it.
+    probs = None if memberships is None else result.probs
+    embedding = result.embedding.astype(np.float32, copy=False)
     seconds = time.perf_counter() - started
     return LinkModel(score, _with_probs(terms, probs), embedding, feat, probs, seconds)
 
 
 def read_link_model(run: RunDirectory) -> LinkModel:
-    """The model that a run of this task has left behind.
+    """Read the model of a finished run of this task.
 
     Raises
     ------
     InputError
-        The run is of another task, or its files are damaged.
+        The run is of another task or not finished, or its files are damaged.
     """
     config = run.read_config()
     if config.task != "link_prediction":
         raise InputError(
-            f"{run.path}: a run of task {config.task}: train with task=link_prediction to score "
-            "pairs"
+            f"{run.path}: a run of task {config.task} scores no pairs: train with "
+            "task=link_prediction"
         )
     if not run.finished():
         raise InputError(f"{run.path}: the run is not finished: go on with train.resume=true")
@@ -157,7 +160,7 @@ def read_link_model(run: RunDirectory) -> LinkModel:
 
 
 def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
-    """Scores of the pairs in a file.
+    """Score the pairs in a file.
 
     Parameters
     ----------
@@ -168,8 +171,8 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``source``, ``target`` (the user's ids, in the order of the rows), ``score``, that of
-        ``links.score``, and ``is_edge``: 1 for an edge that the run was trained on.
+        Columns ``source`` and ``target`` (the user's ids, in the order of the rows), ``score`` as
+        ``links.score`` says, and ``is_edge``: 1 for an edge that the run was trained on.
 
     Raises
     ------
@@ -178,7 +181,7 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
     run = RunDirectory(run_dir)
     model = read_link_model(run)
     ids = _ids(run, model)
-    pairs = read_pairs(pairs_file, ids)
+    pairs = read_pairs(pairs_file, ids.tolist())
     observed = model.terms.observed
     place = observed.graph.positions(pair_keys(len(ids), *pairs))
     is_edge = (place >= 0) & (observed.weight.numpy()[place] > 0)
@@ -188,22 +191,23 @@ def predict_pairs(run_dir: Path, pairs_file: Path) -> pd.DataFrame:
 
 
 def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
-    """The likeliest new links of every node.
+    """Predict the most likely new links of every node.
 
     Parameters
     ----------
     run_dir : Path
     count : int
-        Links a node.
+        Number of links for each node.
 
     Returns
     -------
     DataFrame
-        ``source``, ``target`` (the user's ids) and ``score``, that of ``links.score``, by source in
-        the order of ``clusters.csv``, the likeliest first; see `user_dgl.links.score.new_links`.
-        Neither the edges that the run was trained on nor those that it held out are new.
+        Columns ``source`` and ``target`` (the user's ids) and ``score`` as ``links.score`` says.
+        Rows are sorted by source in the order of ``clusters.csv``, and then by falling score; see
+        `user_dgl.links.score.new_links`. Edges that the run was trained on are not new, and neither
+        are edges that it held out.
     int
-        Nodes that get none.
+        Number of nodes without new links.
 
     Raises
     ------
@@ -223,23 +227,40 @@ def predict_new_links(run_dir: Path, count: int) -> tuple[pd.DataFrame, int]:
 
 
 def _ids(run: RunDirectory, model: LinkModel) -> np.ndarray:
-    """The user's ids of the nodes."""
+    """Read the user's ids of the nodes."""
     ids = np.array(run.read_clusters()[0], dtype=object)
     run.check_sizes(clusters=len(ids), nodes=len(model.embedding))
     return ids
 
 
-def _terms(config, graph, weight, observed, feat, memberships) -> RunTerms:
-    """Terms on A and on A', of the pairs (P,) of A', their weights and which are observed."""
+def _terms(
+    config: Config,
+    graph: Graph,
+    weight: np.ndarray,
+    observed: np.ndarray,
+    feat: sp.csr_matrix | None,
+    memberships: Callable[[torch.Tensor], np.ndarray] | None,
+) -> RunTerms:
+    """Make the terms on A and on A'.
+
+    Parameters
+    ----------
+    graph : Graph
+        Pairs of A'.
+    weight : (P,)
+        Weights of the pairs in A'.
+    observed : bool (P,)
+        Which pairs are observed edges.
+    """
     ones = torch.from_numpy(observed.astype(np.float32))
     engine = resolve_engine(config.structure.engine)
     on_observed = PairTerms(graph, ones, feat, config.structure.critic, config.seed, engine)
-    # As in the file of a run, whatever the training was in.
-    weight = torch.from_numpy(weight.astype(np.float32, copy=False))
-    return RunTerms(on_observed, on_observed.on(weight, memberships))
+    # float32 as in the files of a run, whatever the precision of the training.
+    learned = torch.from_numpy(weight.astype(np.float32, copy=False))
+    return RunTerms(on_observed, on_observed.on(learned, memberships))
 
 
 def _with_probs(terms: RunTerms, probs: np.ndarray | None) -> RunTerms:
-    """The terms with Y (N, K) whatever the weights, or without it."""
+    """Return the terms with Y (N, K) for all weights, or without Y if it is None."""
     fixed = None if probs is None else lambda weight: probs
     return RunTerms(terms.observed, terms.learned.on(terms.learned.weight, fixed))

@@ -1,10 +1,11 @@
-r"""How likely an edge is between any two nodes, learned from the observed edges alone.
+r"""A score of how likely an edge is between two nodes, learned from the observed edges alone.
 
-Not in the paper, whose score is the dot product of two embeddings. Observed edges are told from
-random pairs by the terms of `structure.pair_terms`, each edge on a graph without its fold of the
-edges, so that what is learned holds for pairs that the graph lacks. No label enters, and no pair
-that was held out. Observed edges that score like random pairs get a small weight in A' (the prior
-``link_critic``); `LinkScore` then asks both graphs, A and A'.
+The score is not in the paper, which takes the dot product of two embeddings. A logistic model
+learns to tell observed edges from random pairs by the terms of `structure.pair_terms`. The terms of
+an edge are computed on a graph without the edge's fold, so that the model also holds for pairs that
+are not edges. Neither labels nor held-out pairs are read. Observed edges that score like random
+pairs get a small weight in A' (the prior ``link_critic``); `LinkScore` then uses both graphs, A and
+A'.
 """
 
 from collections.abc import Callable
@@ -22,22 +23,23 @@ from user_dgl.structure.pair_terms import PairTerms
 
 # Pairs that are scored at a time.
 _BLOCK_PAIRS = 2**20
-# New links of a node are sought among so many times as many of its nearest nodes, and no fewer.
+# The new links of a node are sought among its nearest nodes. Their number is this multiple of the
+# links that are asked for, or the lower bound that follows.
 _POOL_PER_LINK, _LEAST_POOL = 10, 100
-# What each of them takes while pairs are made of them, scored and sorted.
+# Memory for each of the nearest nodes while pairs are made, scored and sorted.
 _POOL_BYTES = 120
 
 
 @dataclass(frozen=True, eq=False)
 class RunTerms:
-    """Terms of pairs on the two graphs of a run, of the same pairs.
+    """Terms of the same pairs on the two graphs of a run.
 
     Attributes
     ----------
     observed : PairTerms
-        On A: weight 1 on the observed edges, 0 on the other pairs of A'.
+        On A: weight 1 for the observed edges, 0 for the other pairs of A'.
     learned : PairTerms
-        On A'; a clustering is a term here only.
+        On A'. Only these terms may include a clustering.
     """
 
     observed: PairTerms
@@ -46,10 +48,11 @@ class RunTerms:
 
 @dataclass(frozen=True, eq=False)
 class LinkScore:
-    """Log-odds of an edge: the mean of what terms on A and terms on A' say.
+    """Log-odds of an edge: the mean of the log-odds by terms on A and by terms on A'.
 
-    A scores each edge without itself. The weights of A' and its clusters have seen all edges, those
-    that are scored too, so that part is a little too sure of edges that the graph has.
+    On A, each edge is scored without itself. The weights of A' and its clusters were learned from
+    all edges, including the scored ones, so that this half is slightly overconfident about observed
+    edges.
 
     Attributes
     ----------
@@ -61,13 +64,13 @@ class LinkScore:
 
     @classmethod
     def fit(cls, terms: RunTerms, examples: Examples, rising: bool) -> "LinkScore":
-        """Learn from observed edges and random pairs; ``rising`` as in `LinksConfig`."""
+        """Learn from observed edges and random pairs; ``rising`` is ``links.rising``."""
         return cls(
             examples.logit(terms.observed, rising)[0], examples.logit(terms.learned, rising)[0]
         )
 
     def __call__(self, terms: RunTerms, pairs: np.ndarray) -> np.ndarray:
-        """Log-odds (M,) of pairs (2, M), each on graphs without its fold if they have it."""
+        """Return log-odds (M,) of pairs (2, M), each on graphs without the pair's fold, if any."""
         fold = terms.observed.fold_of(pairs)
         log_odds = np.empty(len(fold))
         for each in np.unique(fold):
@@ -83,26 +86,26 @@ class LinkScore:
 def new_links(
     score: Callable[[np.ndarray], np.ndarray], points: np.ndarray, graph: Graph, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The likeliest edges that a graph lacks, some for each node.
+    """Find the most likely edges that a graph does not have, a number of them for each node.
 
-    A node's are sought not among all but among the 100 nodes nearest to it (ten times ``count`` if
-    that is more), which `user_dgl.features.nearest` finds approximately where there are many nodes.
+    The candidates of a node are not all nodes but its 100 nearest ones (ten times ``count`` if that
+    is more). `user_dgl.features.nearest` finds them approximately in a large graph.
 
     Parameters
     ----------
     score : callable
         Scores (M,) of pairs (2, M).
     points : (N, d)
-        Features smoothed over A', unit rows; a node of zeros gets no links.
+        Features smoothed over A', unit rows. A node with a row of zeros gets no links.
     graph : Graph
-        Whose edges are not new.
+        Its edges are not new.
     count : int
-        Links a node; fewer where those nearest are its neighbours already.
+        Links for each node. A node gets fewer where its nearest nodes are its neighbours already.
 
     Returns
     -------
     int64 (M,), int64 (M,), float64 (M,)
-        Node, other end and score, by node, the likeliest first.
+        Node, other end and score, sorted by node and then by falling score.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def new_links(
     keys = keys[graph.positions(keys) < 0]
     pairs = np.stack(np.divmod(keys, num_nodes))
     values = np.tile(score(pairs), 2)
-    # Either end has found the other.
+    # A pair counts for both of its ends, whichever of them has found the other.
     node, other = np.concatenate([pairs, pairs[::-1]], axis=1)
     order = np.lexsort((other, -values, node))
     node, other, values = node[order], other[order], values[order]

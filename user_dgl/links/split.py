@@ -12,14 +12,14 @@ from user_dgl.graph.pairs import LabelledPairs, draw_pairs
 
 @dataclass(frozen=True, eq=False)
 class LinkSplit:
-    """A graph in three parts, whose pairs are disjoint.
+    """A graph split into three parts with disjoint pairs.
 
     Attributes
     ----------
     training : Graph
-        All nodes, and the edges that are not held out: the clean graph of a run.
+        All nodes, and the edges that are not held out. This is the clean graph of a run.
     validation, test : LabelledPairs
-        Held out: for scores after training.
+        Held-out edges and non-edges, for metrics after training.
     """
 
     training: Graph
@@ -28,7 +28,7 @@ class LinkSplit:
 
     @property
     def held_out(self) -> dict[str, LabelledPairs]:
-        """Both parts by name."""
+        """The held-out parts by name."""
         return {"validation": self.validation, "test": self.test}
 
     @property
@@ -39,18 +39,18 @@ class LinkSplit:
 
 
 def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
-    """Hold ``round(share * E)`` edges out for validation and for test, each beside non-edges.
+    """Hold out ``round(share * E)`` edges and as many non-edges, for validation and for test.
 
-    Edges are drawn uniformly. Non-edges are drawn uniformly from the pairs that the whole graph
-    lacks, so none of them is an edge held out, and there are as many of them. Linear in edges.
+    Edges are drawn uniformly. Non-edges are drawn uniformly from the pairs that are not edges of
+    the whole graph, so that none of them is a held-out edge. Time is linear in the edges.
 
     Parameters
     ----------
     graph : Graph
-        Clean, N nodes, E edges.
+        The clean graph, with N nodes and E edges.
     config : LinksConfig
     seed : int
-        Seed of the draws where ``config.seed`` is null.
+        Seed of the draws if ``config.seed`` is null.
 
     Returns
     -------
@@ -72,10 +72,10 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
     num_non_edges = num_nodes * (num_nodes - 1) // 2 - num_edges
     if held_out > num_non_edges:
         raise InputError(
-            f"links: {held_out} non-edges wanted, as many as edges held out, but the graph has "
+            f"links: {held_out} non-edges wanted, as many as held-out edges, but the graph has "
             f"{num_non_edges}: lower links.validation_share or links.test_share"
         )
-    # Seeded apart from the flips, which take the same number.
+    # The stream differs from the one of the noise, which may have the same seed.
     rng = np.random.default_rng([seed if config.seed is None else config.seed, 7])
     keys = graph.keys
     edges = rng.permutation(keys)
