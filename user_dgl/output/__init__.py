@@ -1,1 +1,1 @@
-"""What a run leaves behind: its directory, exports and the report."""
+"""Output of a run: its directory, exports and the report."""

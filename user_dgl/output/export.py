@@ -1,10 +1,10 @@
-"""Results of a run as files of the user's: the cleaned graph, clusters, embeddings, by node id."""
+"""Export of a run's results: the cleaned graph, clusters and embeddings with the user's ids."""
 
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -20,18 +20,18 @@ _SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".n
 
 @dataclass(frozen=True)
 class Targets:
-    """Files to write; None is not asked for.
+    """Files to write. A result whose file is None is not exported.
 
     Attributes
     ----------
     graph : Path, optional
-        ``.csv``: a row ``source,target,weight`` for each edge of A', each edge once; ``.npz``:
-        symmetric SciPy CSR with rows in the order of ``clusters.csv``.
+        ``.csv``: a row ``source,target,weight`` for each edge of A', each edge once. ``.npz``: a
+        symmetric SciPy CSR matrix with rows in the order of ``clusters.csv``.
     clusters : Path, optional
         ``.csv``: a row ``node,cluster`` for each node.
     embedding : Path, optional
-        ``.npy``: float32 (N, d), rows in the order of ``clusters.csv``; ``.csv``: a row for each
-        node, its id first.
+        ``.npy``: float32 (N, d), rows in the order of ``clusters.csv``. ``.csv``: a row for each
+        node, starting with its id.
     """
 
     graph: Path | None = None
@@ -39,13 +39,14 @@ class Targets:
     embedding: Path | None = None
 
     def check(self, run: RunDirectory, overwrite: bool) -> None:
-        """Refuse files that cannot or must not be written, before anything is.
+        """Refuse files that cannot or must not be written, before anything is written.
 
         Raises
         ------
         InputError
         """
-        files = {what: getattr(self, what) for what in _SUFFIXES if getattr(self, what)}
+        wanted = {"graph": self.graph, "clusters": self.clusters, "embedding": self.embedding}
+        files = {what: file for what, file in wanted.items() if file is not None}
         if not files:
             raise InputError("nothing to export: name a file with --graph, --clusters, --embedding")
         for what, file in files.items():
@@ -59,7 +60,7 @@ class Targets:
             if file.exists() and not overwrite:
                 raise InputError(f"{file}: exists; choose another name or add --overwrite")
         if len({file.resolve() for file in files.values()}) < len(files):
-            raise InputError("one file for two exports: choose different names")
+            raise InputError("two exports name the same file: choose different names")
 
 
 def export(
@@ -70,41 +71,43 @@ def export(
     top_k: int | None = None,
     overwrite: bool = False,
 ) -> list[str]:
-    """Write results of a run to the files named, each whole or not at all.
+    """Write results of a run to files. Each file is written completely or not at all.
 
     Parameters
     ----------
     run_dir : Path
     targets : Targets
     threshold, top_k
-        Edges of A' to keep, see `kept_edges`.
+        Which edges of A' are kept, see `kept_edges`.
     overwrite : bool
         Whether existing files may be replaced.
 
     Returns
     -------
     list of str
-        What each file holds, a line each.
+        A line for each file that describes its content.
 
     Raises
     ------
     InputError
-        A file exists, cannot be written or is of a wrong kind; the run has not ended or its files
+        A file exists, cannot be written or has a wrong suffix; the run has not ended or its files
         are damaged; no edge would be left.
     """
     run = RunDirectory(run_dir)
-    if targets.graph is None and not threshold is top_k is None:
+    if targets.graph is None and (threshold is not None or top_k is not None):
         raise InputError("--threshold and --top-k choose edges for --graph, which is not given")
     targets.check(run, overwrite)
     ids, clusters = run.read_clusters()
     names = pd.Series(ids, dtype=object)
-    lines, writes = [], []
+    lines: list[str] = []
+    writes: list[tuple[Path, Callable[[Any], None]]] = []
 
     def add(path: Path, write: Callable[[Any], None], what: str) -> None:
         writes.append((path, write))
         lines.append(f"{path}: {what}")
 
-    if targets.graph is not None:
+    graph_file, embedding_file = targets.graph, targets.embedding
+    if graph_file is not None:
         learned = run.read_learned_graph()
         run.check_sizes(**{"clusters": len(ids), "rows of A'": learned.shape[0]})
         pairs = sp.triu(learned, k=1, format="coo")
@@ -113,17 +116,17 @@ def export(
         alone = len(ids) - len(np.union1d(kept.row, kept.col))
         if alone:
             what += f", {alone} of {len(ids)} nodes have none"
-        add(targets.graph, lambda file: _write_graph(file, targets.graph, kept, names), what)
+        add(graph_file, lambda file: _write_graph(file, graph_file, kept, names), what)
     if targets.clusters is not None:
         table = pd.DataFrame({"node": names, "cluster": clusters})
         what = f"{len(ids)} nodes in {len(np.unique(clusters))} clusters"
         add(targets.clusters, lambda file: _write_csv(file, table), what)
-    if targets.embedding is not None:
+    if embedding_file is not None:
         embedding = run.read_embedding()
         run.check_sizes(clusters=len(ids), embeddings=len(embedding))
         add(
-            targets.embedding,
-            lambda file: _write_embedding(file, targets.embedding, embedding, names),
+            embedding_file,
+            lambda file: _write_embedding(file, embedding_file, embedding, names),
             f"{len(ids)} nodes, {embedding.shape[1]} columns",
         )
     for path, write in writes:
@@ -174,7 +177,7 @@ def kept_edges(
 
 
 def _among_heaviest(pairs: sp.coo_matrix, top_k: int) -> np.ndarray:
-    """Whether each pair is among the ``top_k`` heaviest of one of its ends."""
+    """Return for each pair whether it is among the ``top_k`` heaviest of one of its ends."""
     node = np.concatenate([pairs.row, pairs.col])
     pair = np.tile(np.arange(pairs.nnz), 2)
     order = np.lexsort((pair, -pairs.data[pair], node))
@@ -185,7 +188,7 @@ def _among_heaviest(pairs: sp.coo_matrix, top_k: int) -> np.ndarray:
     return kept
 
 
-def _write_graph(file, path: Path, kept: sp.coo_matrix, names: pd.Series) -> None:
+def _write_graph(file: IO[bytes], path: Path, kept: sp.coo_matrix, names: pd.Series) -> None:
     if path.suffix == ".npz":
         sp.save_npz(file, (kept + kept.T).tocsr())
         return
@@ -193,7 +196,7 @@ def _write_graph(file, path: Path, kept: sp.coo_matrix, names: pd.Series) -> Non
     _write_csv(file, pd.DataFrame({**ends, "weight": kept.data}))
 
 
-def _write_embedding(file, path: Path, embedding: np.ndarray, names: pd.Series) -> None:
+def _write_embedding(file: IO[bytes], path: Path, embedding: np.ndarray, names: pd.Series) -> None:
     if path.suffix == ".npy":
         np.save(file, embedding)
         return
@@ -202,10 +205,10 @@ def _write_embedding(file, path: Path, embedding: np.ndarray, names: pd.Series) 
     _write_csv(file, table)
 
 
-def _write_csv(file, table: pd.DataFrame) -> None:
-    """A table with a header; text in quotation marks unless all of it is whole numbers.
+def _write_csv(file: IO[bytes], table: pd.DataFrame) -> None:
+    """Write a table with a header. Text is quoted, unless all of it is whole numbers.
 
-    So an id may start with ``#``, which without them would make its row a comment.
+    Quotation marks allow an id to start with ``#``; without them its row would be a comment.
     """
     file.write((",".join(table.columns) + "\n").encode())
     text = [column for column in table if not is_numeric_dtype(table[column])]

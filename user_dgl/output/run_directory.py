@@ -1,10 +1,10 @@
-"""The folder that a run leaves behind, and the rules for entering one."""
+"""The output directory of a run, and the rules for using an existing one."""
 
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
@@ -24,14 +24,14 @@ from user_dgl.graph import Graph
 from user_dgl.runtime.files import write_atomically
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
-# What NumPy and SciPy raise for a file that is cut off or not theirs.
+# Exceptions of NumPy and SciPy for a file that is cut off or has another format.
 _DAMAGED = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
-# What no result is without, beside its metrics.
+# Numbers that every result has in addition to its metrics.
 _NUMBERS = (
     "num_nodes", "num_observed_edges", "num_features", "num_clusters", "num_clusters_found",
     "seconds_total",
 )  # fmt: skip
-# Settings that may differ between a run and its continuation: they do not change the result.
+# Settings that may differ between a run and its continuation, as they do not change the result.
 _FREE = (
     "output_dir",
     "overwrite",
@@ -46,7 +46,7 @@ _FREE = (
 
 
 class RunDirectory:
-    """Files of one run, each written whole or not at all; ``result.json`` comes last.
+    """Files of a run. Each is written completely or not at all; ``result.json`` comes last.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class RunDirectory:
     report_file = "report.html"
     shard_files = "checkpoint-*.pt"
     pictures_dir = "report"
-    # Of the report, each in `pictures_dir` with suffix .png.
+    # Pictures of the report; each is a file of this name with suffix .png in `pictures_dir`.
     pictures = (
         "loss", "observed_graph", "learned_graph", "weights", "map", "cluster_sizes",
         "num_clusters",
@@ -76,7 +76,7 @@ class RunDirectory:
         self.path = path
 
     def own_files(self) -> list[Path]:
-        """Every file that a run or its report writes, but for the parts of a checkpoint."""
+        """Return all files that a run or its report writes, except the shards of a checkpoint."""
         names = (
             self.config_file,
             self.metrics_file,
@@ -94,17 +94,17 @@ class RunDirectory:
         return files + [self.picture_path(name) for name in self.pictures]
 
     def picture_path(self, name: str) -> Path:
-        """Where a picture of the report is."""
+        """Return the path of a picture of the report."""
         return self.path / self.pictures_dir / f"{name}.png"
 
     def check_may_enter(self, config: Config) -> None:
-        """Refuse a folder that a run of these settings may not enter; nothing is changed.
+        """Refuse a folder that a run of these settings may not use. Nothing is changed.
 
         Raises
         ------
         InputError
-            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set; it holds
-            a run of other settings, or none.
+            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set, or it
+            holds no run or a run of other settings.
         """
         path = self.path
         try:
@@ -121,24 +121,28 @@ class RunDirectory:
                 "replace a run there or train.resume=true to go on with it"
             )
         elif not self._holds_run():
-            raise InputError(f"{path}: not empty, and holds no run to overwrite: choose another")
+            raise InputError(
+                f"{path}: not empty, and holds no run to overwrite: choose another folder"
+            )
 
     def checkpoint_to_resume(self, config: Config) -> dict[str, Any] | None:
-        """The checkpoint that a run of these settings goes on from, if any; nothing is changed.
+        """Load the checkpoint that a run of these settings resumes from, if there is one.
+
+        Nothing in the folder is changed.
 
         Raises
         ------
         InputError
-            As `check_may_enter`; the checkpoint cannot be read.
+            As in `check_may_enter`, or the checkpoint cannot be read.
         """
         self.check_may_enter(config)
         file = self.path / self.checkpoint_file
         return load_checkpoint(file) if config.train.resume and file.exists() else None
 
     def begin(self, config: Config, checkpoint: dict[str, Any] | None) -> None:
-        """Make the folder ready for a run that may enter it, and write ``config.yaml``.
+        """Prepare the folder for a run that may use it, and write ``config.yaml``.
 
-        What is there of an earlier run goes, but for what led to the checkpoint.
+        Files of an earlier run are removed, except those that belong to the checkpoint.
 
         Raises
         ------
@@ -154,11 +158,12 @@ class RunDirectory:
                 (path / self.metrics_file).unlink(missing_ok=True)
             elif config.overwrite:
                 for file in self.own_files():
-                    if file.name != self.config_file:  # until the last it says that a run is here
+                    # config.yaml is replaced last: until then it shows that a run is here.
+                    if file.name != self.config_file:
                         file.unlink(missing_ok=True)
                 self.remove_shards_but([])
             self._remove_unfinished()
-            # So that training from the saved file neither overwrites nor resumes unasked.
+            # The saved settings must neither overwrite nor resume when a user trains with them.
             saved = replace(config, overwrite=False, train=replace(config.train, resume=False))
             text = to_yaml(saved).encode()
             self.write_file(self.config_file, lambda file: file.write(text))
@@ -166,11 +171,11 @@ class RunDirectory:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
     def finished(self) -> bool:
-        """Whether a run ended here."""
+        """Return whether the run here has ended."""
         return (self.path / self.result_file).exists()
 
     def _holds_run(self) -> bool:
-        """Whether there are settings of a run, of whatever version, and traces of its training."""
+        """Return whether there are settings of a run, of any version, and traces of training."""
         traces = (self.metrics_file, self.checkpoint_file, self.result_file)
         if not any((self.path / name).is_file() for name in traces):
             return False
@@ -181,14 +186,14 @@ class RunDirectory:
         return isinstance(settings.get("model"), dict)
 
     def _remove_unfinished(self) -> None:
-        """Remove what killed processes were about to write."""
+        """Remove the unfinished files of processes that were killed."""
         names = [(file.parent, file.name) for file in self.own_files()]
         for folder, name in (*names, (self.path, self.shard_files)):
             for file in folder.glob(f".{name}.*.part"):
                 file.unlink(missing_ok=True)
 
     def check_same_settings(self, config: Config) -> None:
-        """Raise `InputError` unless the run here has the settings given."""
+        """Raise `InputError` unless the run here has the given settings."""
         file = self.path / self.config_file
         if not file.exists():
             raise InputError(f"{self.path}: not empty, and holds no run to go on with")
@@ -199,7 +204,7 @@ class RunDirectory:
             raise InputError(f"{self.path}: holds a run of other settings ({shown})")
 
     def _keep_metrics_until(self, checkpoint: dict[str, Any]) -> None:
-        """Drop what was logged after the checkpoint: those epochs are trained again."""
+        """Drop the metrics of epochs after the checkpoint, because they are trained again."""
         file = self.path / self.metrics_file
         if not file.exists():
             return
@@ -209,7 +214,7 @@ class RunDirectory:
         write_atomically(file, lambda out: out.write(data))
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The rows of ``metrics.jsonl``, up to one that a crash cut off."""
+        """Read the rows of ``metrics.jsonl``, up to a row that a crash has cut off."""
         rows = []
         file = self._existing(self.metrics_file)
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
@@ -223,7 +228,7 @@ class RunDirectory:
         return rows
 
     def record(self, row: dict[str, Any]) -> None:
-        """Append one line to ``metrics.jsonl``."""
+        """Append a row to ``metrics.jsonl``."""
         file = self.path / self.metrics_file
         try:
             with open(file, "a") as out:
@@ -236,11 +241,11 @@ class RunDirectory:
         save_checkpoint(self.path / self.checkpoint_file, state)
 
     def save_shard(self, name: str, state: dict[str, Any]) -> None:
-        """One process's part of a checkpoint, a file of its own."""
+        """Write the shard of one process of a distributed checkpoint to its own file."""
         save_checkpoint(self.path / name, state)
 
     def remove_shards_but(self, names: list[str]) -> None:
-        """Remove the parts of older checkpoints."""
+        """Remove the shards of older checkpoints."""
         for file in self.path.glob(self.shard_files):
             if file.name not in names:
                 file.unlink(missing_ok=True)
@@ -248,8 +253,8 @@ class RunDirectory:
     # -----------------------------------------------------------------------------------------
 
     def write_input(self, graph: Graph, added: np.ndarray, labels: np.ndarray | None) -> None:
-        """The observed graph as trained on, its added noise edges, and the labels for scores."""
-        arrays = {
+        """Write the graph that is trained on, its added noise edges, and the labels for metrics."""
+        arrays: dict[str, Any] = {
             "num_nodes": np.int64(graph.num_nodes),
             "src": graph.src.numpy(),
             "dst": graph.dst.numpy(),
@@ -260,20 +265,20 @@ class RunDirectory:
         self.write_file(self.input_file, lambda file: np.savez_compressed(file, **arrays))
 
     def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
-        """What `write_input` wrote."""
+        """Read what `write_input` wrote."""
         with self.read_npz(self.input_file) as arrays:
             num_nodes = int(arrays["num_nodes"])
             keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
             return Graph.from_keys(num_nodes, keys), arrays["added"], arrays.get("labels")
 
-    def write_clusters(self, node_ids, clusters: np.ndarray) -> None:
-        """``clusters.csv``: node, cluster."""
+    def write_clusters(self, node_ids: Sequence[str] | range, clusters: np.ndarray) -> None:
+        """Write node ids and clusters to ``clusters.csv``."""
         table = pd.DataFrame({"node": node_ids, "cluster": clusters})
         text = table.to_csv(index=False, lineterminator="\n").encode()
         self.write_file(self.clusters_file, lambda file: file.write(text))
 
     def read_clusters(self) -> tuple[list[str], np.ndarray]:
-        """Node ids and clusters."""
+        """Read node ids and clusters."""
         file = self._existing(self.clusters_file)
         try:
             table = pd.read_csv(
@@ -284,12 +289,12 @@ class RunDirectory:
             raise InputError(f"{file}: not a table of node,cluster ({error})") from None
 
     def write_embedding(self, embedding: np.ndarray) -> None:
-        """``embedding.npy``, float32 (N, d)."""
+        """Write the embedding to ``embedding.npy``, float32 (N, d)."""
         embedding = embedding.astype(np.float32, copy=False)
         self.write_file(self.embedding_file, lambda file: np.save(file, embedding))
 
     def read_embedding(self) -> np.ndarray:
-        """What `write_embedding` wrote."""
+        """Read what `write_embedding` wrote."""
         file = self._existing(self.embedding_file)
         try:
             return np.load(file, allow_pickle=False)
@@ -297,12 +302,12 @@ class RunDirectory:
             raise InputError(f"{file}: not a NumPy file ({error})") from None
 
     def write_learned_graph(self, graph: Graph, weight: np.ndarray) -> None:
-        """``learned_graph.npz``: symmetric scipy CSR of A'."""
+        """Write A' to ``learned_graph.npz`` as a symmetric SciPy CSR matrix."""
         matrix = graph.to_scipy(torch.from_numpy(weight))
         self.write_file(self.learned_file, lambda file: sp.save_npz(file, matrix))
 
     def read_learned_graph(self) -> sp.csr_matrix:
-        """What `write_learned_graph` wrote."""
+        """Read what `write_learned_graph` wrote."""
         file = self._existing(self.learned_file)
         try:
             return sp.load_npz(file).tocsr()
@@ -310,25 +315,25 @@ class RunDirectory:
             raise InputError(f"{file}: not a SciPy sparse npz file ({error})") from None
 
     def read_learned_weight(self, graph: Graph) -> np.ndarray:
-        """Weight in A' of each pair of ``graph`` (E,)."""
+        """Read the weight in A' of each pair of ``graph`` (E,)."""
         matrix = self.read_learned_graph()
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
 
     def read_learned_pairs(self) -> tuple[Graph, np.ndarray]:
-        """Pairs of A' and their weights (P,) float32."""
+        """Read the pairs of A' and their weights (P,) float32."""
         matrix = sp.triu(self.read_learned_graph(), format="csr")
         matrix.sort_indices()
         src = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         return Graph.from_edges(matrix.shape[0], src, matrix.indices)[0], matrix.data
 
     def write_result(self, result: dict[str, Any]) -> None:
-        """``result.json``, the last file of a run."""
+        """Write ``result.json``, the last file of a run."""
         text = json.dumps(result, indent=2, allow_nan=False).encode()
         self.write_file(self.result_file, lambda file: file.write(text + b"\n"))
 
     def read_result(self) -> dict[str, Any]:
-        """What `write_result` wrote."""
+        """Read what `write_result` wrote."""
         file = self._existing(self.result_file)
         try:
             result = json.loads(file.read_text())
@@ -341,20 +346,20 @@ class RunDirectory:
         return result
 
     def read_config_text(self) -> str:
-        """The settings as they stand in ``config.yaml``, of whatever version."""
+        """Read the text of ``config.yaml``, of any version."""
         return self._existing(self.config_file).read_text(errors="replace")
 
     def read_config(self) -> Config:
-        """The resolved settings of the run."""
+        """Read the resolved settings of the run."""
         return load_config(self._existing(self.config_file))
 
     def write_file(self, name: str, write: Callable[[Any], None]) -> None:
-        """Write a file of the run whole or not at all; ``write`` gets the open binary file."""
+        """Write a file of the run completely or not at all; ``write`` gets the open binary file."""
         write_atomically(self.path / name, write)
 
     @contextmanager
     def read_npz(self, name: str) -> Iterator[Any]:
-        """The arrays of a file; damage may show only when one of them is read."""
+        """Open the arrays of an npz file. Damage may only show when one of them is read."""
         file = self._existing(name)
         try:
             with np.load(file, allow_pickle=False) as arrays:
@@ -363,6 +368,7 @@ class RunDirectory:
             raise InputError(f"{file}: not a readable npz file ({error})") from None
 
     def _existing(self, name: str) -> Path:
+        """Return the path of a file, or raise `InputError` if it is missing or not readable."""
         file = self.path / name
         if not file.is_file():
             raise InputError(f"{file}: not there; is {self.path} the folder of a finished run?")
@@ -371,19 +377,20 @@ class RunDirectory:
         return file
 
     def check_sizes(self, **counts: int) -> None:
-        """Raise `InputError` unless the files given speak of equally many nodes."""
+        """Raise `InputError` unless the given files hold the same number of nodes."""
         if len(set(counts.values())) > 1:
             shown = ", ".join(f"{count} {name}" for name, count in counts.items())
             raise InputError(f"{self.path}: {shown}: files of different runs do not go together")
 
 
 def _counts(file: Path) -> bool:
-    """Whether a file is more than what a killed process was about to write."""
+    """Return whether a file is more than the unfinished file of a killed process."""
     return not (file.name.startswith(".") and file.name.endswith(".part"))
 
 
 def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+    """Return nested settings as one dict with dotted keys."""
+    flat: dict[str, Any] = {}
     for key, value in plain.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{key}.")
