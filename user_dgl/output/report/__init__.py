@@ -1,1 +1,1 @@
-"""The report of a run: one page with its pictures."""
+"""The report of a run: an HTML page with pictures."""

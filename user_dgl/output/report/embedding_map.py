@@ -1,19 +1,19 @@
-"""The embedding in the plane."""
+"""A map of the embeddings in the plane."""
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-# Fewer points than that have no neighbourhoods for t-SNE to keep.
+# With fewer points there are no neighbourhoods that t-SNE could preserve.
 _LEAST_FOR_TSNE = 50
 
 
 def plane(embedding: np.ndarray) -> tuple[np.ndarray, str]:
-    """Embeddings in the plane, the same each time, and a sentence that says how.
+    """Map embeddings to the plane, the same way each time, and describe the map in a sentence.
 
-    With 50 nodes or more t-SNE of the leading principal components, started from the first two of
-    them; else these two.
+    With 50 nodes or more the map is t-SNE of the leading principal components, started from the
+    first two of them. With fewer nodes it consists of these two components.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def plane(embedding: np.ndarray) -> tuple[np.ndarray, str]:
     if (embedding == embedding[0]).all():
         return np.zeros((len(embedding), 2)), "All embeddings are equal."
     size = min(50, *embedding.shape)
-    with threadpool_limits(1):  # the order of sums, and so the picture, would depend on them
+    with threadpool_limits(1):  # the order of sums, and so the picture, depends on the threads
         pca = PCA(size, svd_solver="full").fit(embedding)
         components = pca.transform(embedding)
         two = np.pad(components, ((0, 0), (0, max(0, 2 - size))))[:, :2]

@@ -1,14 +1,16 @@
-"""Pictures of a run: what they show, as arrays, and how it is drawn.
+"""Pictures of a run: the arrays that they show, and functions that draw them.
 
-Drawing needs matplotlib, the extra ``plot``, and takes figures of its own rather than pyplot's, so
-that nothing of a caller's plots changes. Widths suit the screen of a phone. Colours are Paul Tol's
-scheme "muted", which colour-blind people tell apart, and never the only sign of anything.
+Drawing needs matplotlib, the extra ``plot``. Figures are made without pyplot, so that nothing
+changes in a caller's plots. The widths suit the screen of a phone. The colours are Paul
+Tol's scheme "muted", which colour-blind people can tell apart. A colour is never the only sign of
+anything.
 """
 
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,11 @@ from pandas.api.types import is_integer_dtype
 
 from user_dgl.errors import InputError
 
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
 _COLORS = (
     "#332288", "#CC6677", "#117733", "#DDCC77", "#88CCEE", "#882255", "#44AA99", "#999933",
     "#AA4499",
@@ -24,20 +31,11 @@ _COLORS = (
 _MARKERS = "os^DvPX"
 _WIDTH = 4.6  # inches
 _MOST_NAMED = 25  # clusters
-_STYLE = {
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "figure.constrained_layout.use": True,
-    "savefig.dpi": 180,
-}
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The style of all pictures here, whatever the settings of matplotlib on the machine.
+    """Set the style of all pictures, independently of the machine's settings of matplotlib.
 
     Raises
     ------
@@ -52,14 +50,24 @@ def drawing() -> Iterator[None]:
         ) from None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+        matplotlib.rcParams.update(
+            {
+                "font.size": 9,
+                "axes.titlesize": 9,
+                "axes.spines.top": False,
+                "axes.spines.right": False,
+                "axes.grid": False,
+                "figure.constrained_layout.use": True,
+                "savefig.dpi": 180,
+            }
+        )
         yield
 
 
-def png(figure) -> bytes:
-    """A figure as PNG."""
+def png(figure: "Figure") -> bytes:
+    """Return a figure as PNG."""
     file = io.BytesIO()
-    # Without the version of matplotlib, so that equal runs give equal files.
+    # The version of matplotlib is left out, so that equal runs give equal files.
     figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
 
@@ -69,7 +77,7 @@ def png(figure) -> bytes:
 
 
 def normalised(adjacency: sp.csr_matrix) -> sp.csr_matrix:
-    """D^-1/2 A D^-1/2; rows of isolated nodes stay 0."""
+    """Return D^-1/2 A D^-1/2, where rows of isolated nodes stay 0."""
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     scale = np.zeros_like(degree)
     np.divide(1, np.sqrt(degree), out=scale, where=degree > 0)
@@ -77,7 +85,7 @@ def normalised(adjacency: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def heat_map(adjacency: sp.csr_matrix, order: np.ndarray, bins: int) -> np.ndarray:
-    """Sums of weight over a grid of ``bins`` by ``bins`` groups of consecutive nodes of ``order``.
+    """Sum the weights in a grid of ``bins`` by ``bins`` groups of nodes, consecutive in ``order``.
 
     >>> heat_map(sp.csr_matrix([[0, 2.0], [2.0, 0]]), np.array([1, 0]), 1)
     array([[4.]])
@@ -92,27 +100,27 @@ def heat_map(adjacency: sp.csr_matrix, order: np.ndarray, bins: int) -> np.ndarr
 
 
 def share_inside(adjacency: sp.csr_matrix, groups: np.ndarray) -> float:
-    """Share of the weight between nodes of one group."""
+    """Return the share of the weight that is between nodes of the same group."""
     entries = adjacency.tocoo()
     inside = groups[entries.row] == groups[entries.col]
     return float(entries.data[inside].sum() / entries.data.sum())
 
 
 def draw_heat_map(
-    image: np.ndarray, top: float, names: Sequence[int], sizes: np.ndarray, title: str
-):
-    """A heat map with lines between groups of nodes, and names of the larger ones.
+    image: np.ndarray, top: float, names: np.ndarray, sizes: np.ndarray, title: str
+) -> "Figure":
+    """Draw a heat map with lines between groups of nodes, and names of the larger groups.
 
     Parameters
     ----------
     image : (B, B)
-        See `heat_map`.
+        Return value of `heat_map`.
     top : float
-        Weight of the darkest colour.
-    names : sequence of int (K,)
+        Weight with the darkest colour.
+    names : int (K,)
         Groups, in their order along both axes.
     sizes : int (K,)
-        Nodes of each.
+        Number of nodes in each group.
     title : str
     """
     from matplotlib.colors import PowerNorm
@@ -120,13 +128,13 @@ def draw_heat_map(
     figure, axes = _figure(5.3)
     ends = np.cumsum(sizes)
     size = int(ends[-1])
-    # The square root of the weight: most cells hold an edge or two, and a few hold many.
+    # Colours follow the square root of the weight: most cells hold one or two edges, a few many.
     shown = axes.imshow(
         image, cmap="Blues", norm=PowerNorm(0.5, vmin=0, vmax=top, clip=True),
         extent=(0, size, size, 0),
     )  # fmt: skip
     axes.spines[:].set_visible(True)
-    if len(sizes) <= 20:  # more lines than that would hide the cells
+    if len(sizes) <= 20:  # more lines would hide the cells
         for end in ends[:-1]:
             axes.axhline(end, color="#CC6677", linewidth=0.5)
             axes.axvline(end, color="#CC6677", linewidth=0.5)
@@ -148,15 +156,15 @@ def draw_heat_map(
 # Training, weights, nodes
 
 
-def draw_loss(rows: pd.DataFrame, curves: dict[str, list[str]]):
-    """Panels of numbers over epochs, one below the other.
+def draw_loss(rows: pd.DataFrame, curves: dict[str, list[str]]) -> "Figure":
+    """Draw panels of numbers over epochs, one below the other.
 
     Parameters
     ----------
     rows : DataFrame
-        With a column ``epoch``.
+        Has a column ``epoch``.
     curves : dict of str to list of str
-        Title of a panel and the columns in it; a second one is drawn as points.
+        Title of each panel and the columns that it shows. A second column is drawn as points.
     """
     figure, panels = _figure(0.4 + 1.15 * len(curves), len(curves), sharex=True)
     for axes, (title, columns) in zip(np.atleast_1d(panels), curves.items(), strict=True):
@@ -177,13 +185,13 @@ def draw_loss(rows: pd.DataFrame, curves: dict[str, list[str]]):
     return figure
 
 
-def draw_weights(groups: dict[str, np.ndarray]):
-    """Histograms of weights on one scale, one below the other.
+def draw_weights(groups: dict[str, np.ndarray]) -> "Figure":
+    """Draw histograms of weights on a common scale, one below the other.
 
     Parameters
     ----------
     groups : dict of str to (P,)
-        Title and weights of each; none of them empty.
+        Title and weights of each histogram. No group is empty.
     """
     figure, panels = _figure(0.4 + 1.3 * len(groups), len(groups), sharex=True)
     top = max(weight.max() for weight in groups.values()) or 1.0
@@ -199,14 +207,16 @@ def draw_weights(groups: dict[str, np.ndarray]):
     return figure
 
 
-def draw_map(points: np.ndarray, groups: np.ndarray, names: Sequence[int]):
-    """Points in the plane, in colour and marker of their group; names in the middle of large ones.
+def draw_map(points: np.ndarray, groups: np.ndarray, names: np.ndarray) -> "Figure":
+    """Draw points in the plane, with the colour and marker of their group.
+
+    The names of large groups are written at their middle.
 
     Parameters
     ----------
     points : (M, 2)
     groups : int (M,)
-    names : sequence of int (K,)
+    names : int (K,)
         Groups, the largest first.
     """
     figure, axes = _figure(4.2)
@@ -219,7 +229,7 @@ def draw_map(points: np.ndarray, groups: np.ndarray, names: Sequence[int]):
         own = points[groups == group]
         if not len(own):
             continue
-        # The member in the middle, as the middle of two patches may be another group's.
+        # Written at a member, because the middle of two patches may belong to another group.
         middle = own[((own - np.median(own, axis=0)) ** 2).sum(1).argmin()]
         axes.annotate(
             str(names[group]), middle, xytext=(0, 9), textcoords="offset points", ha="center",
@@ -232,8 +242,8 @@ def draw_map(points: np.ndarray, groups: np.ndarray, names: Sequence[int]):
     return figure
 
 
-def draw_sizes(names: np.ndarray, sizes: np.ndarray):
-    """Nodes of each cluster as bars, in the order given; named if they are few."""
+def draw_sizes(names: np.ndarray, sizes: np.ndarray) -> "Figure":
+    """Draw the sizes of the clusters as bars in the given order, with names if there are few."""
     figure, axes = _figure(2.4)
     axes.bar(np.arange(len(names)), sizes, width=0.8, color=_COLORS[0])
     if len(names) <= _MOST_NAMED:
@@ -247,11 +257,11 @@ def draw_sizes(names: np.ndarray, sizes: np.ndarray):
     return figure
 
 
-def draw_choice(curve: dict[int, float], label: str):
-    """A score at whole numbers, with a mark at the highest."""
+def draw_choice(curve: dict[int, float], label: str) -> "Figure":
+    """Draw a score of whole numbers, and mark the highest score."""
     figure, axes = _figure(2.4)
     axes.plot(list(curve), list(curve.values()), "o-", color=_COLORS[0], markersize=4)
-    best = max(curve, key=curve.get)
+    best = max(curve, key=lambda number: curve[number])
     axes.plot(best, curve[best], "o", color=_COLORS[1], markersize=9, fillstyle="none")
     axes.xaxis.set_major_locator(_ticks(8, integer=True))
     axes.set_xlabel("clusters")
@@ -260,21 +270,22 @@ def draw_choice(curve: dict[int, float], label: str):
     return figure
 
 
-def _figure(height: float, rows: int = 1, **options):
+def _figure(height: float, rows: int = 1, **options: Any) -> tuple["Figure", Any]:
+    """Return a figure and its axes: an array of them if there are several rows."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, height))
     return figure, figure.subplots(rows, 1, **options)
 
 
-def _ticks(most: int, **options):
+def _ticks(most: int, **options: Any) -> "MaxNLocator":
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(most, **options)
 
 
-def _count(axis) -> None:
-    """Ticks for whole numbers of any size: 20, 5k, 2M."""
+def _count(axis: "Axis") -> None:
+    """Set ticks for whole numbers of any size: 20, 5k, 2M."""
     from matplotlib.ticker import EngFormatter
 
     axis.set_major_locator(_ticks(4, integer=True))

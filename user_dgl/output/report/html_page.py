@@ -1,19 +1,23 @@
 """A self-contained HTML page of texts, tables and pictures.
 
-It needs no other file and no network, and holds nothing that a browser would run. Every text, such
-as an id or a path of the user's, becomes a node of an element tree, which escapes it.
+The page needs no other file and no network, and contains nothing that a browser would execute.
+Every text, such as an id or a path of the user, becomes a node of an element tree, which escapes
+it.
 """
 
 import base64
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from user_dgl.output.report.figures import png
 
-_MOST_ROWS = 25  # of a table that is shown whole
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_ROWS = 25  # a table with more rows scrolls
 _CSS = """
 body { margin: 0; background: #fff; color: #1a1a1a; font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 62rem; margin: 0 auto; padding: 1rem; }
@@ -47,7 +51,7 @@ class Page:
     Attributes
     ----------
     pictures : dict of str to bytes
-        The PNGs in it, by name.
+        The PNGs in the page, by name.
     """
 
     def __init__(self, title: str):
@@ -64,34 +68,34 @@ class Page:
         _add(self._main, "h1", text=title)
 
     def section(self, title: str) -> None:
-        """A heading; what follows stands below it."""
+        """Add a heading. Further content is placed below it."""
         _add(self._main, "h2", text=title)
         self._place = self._main
 
     def beside(self, kind: str) -> None:
-        """What follows, ``pictures`` or ``tables``, stands side by side where there is room."""
+        """Place further content, ``pictures`` or ``tables``, side by side where space allows."""
         self._place = _add(self._main, "div", {"class": kind})
 
     def below(self) -> None:
-        """What follows stands below again."""
+        """Place further content below the previous one again."""
         self._place = self._main
 
     def text(self, text: str) -> None:
-        """A paragraph."""
+        """Add a paragraph."""
         _add(self._main, "p", text=text)
 
     def notice(self, text: str) -> None:
-        """A paragraph that stands out."""
+        """Add a highlighted paragraph."""
         _add(self._main, "p", {"class": "notice"}, text)
 
     def items(self, texts: list[str]) -> None:
-        """A list."""
+        """Add a list."""
         listing = _add(self._main, "ul")
         for text in texts:
             _add(listing, "li", text=text)
 
     def table(self, caption: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table that scrolls in itself, unless it has no rows; numbers stand to the right."""
+        """Add a table in a scrolling region, unless it has no rows. Numbers are right-aligned."""
         if not rows:
             return
         region = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
@@ -114,8 +118,8 @@ class Page:
             for value, kind in zip(row[1:], kinds[1:], strict=True):
                 _add(line, "td", kind, _shown(value))
 
-    def picture(self, name: str, figure, alt: str, caption: str) -> None:
-        """A matplotlib figure, what it shows for those who do not see it, and a line below it."""
+    def picture(self, name: str, figure: "Figure", alt: str, caption: str) -> None:
+        """Add a matplotlib figure with a caption; ``alt`` says what it shows to blind readers."""
         self.pictures[name] = data = png(figure)
         frame = _add(self._place, "figure")
         source = "data:image/png;base64," + base64.b64encode(data).decode()
@@ -124,18 +128,25 @@ class Page:
         _add(frame, "figcaption", text=caption)
 
     def folded(self, summary: str, text: str) -> None:
-        """Text as it is, behind a line that opens it."""
+        """Add preformatted text that a click on the summary line opens."""
         details = _add(self._main, "details")
         _add(details, "summary", text=summary)
         _add(details, "pre", {"tabindex": "0"}, text)
 
     def html(self) -> bytes:
-        """The page in UTF-8."""
+        """Return the page in UTF-8."""
         text = ElementTree.tostring(self._root, encoding="unicode", method="html")
         return f"<!DOCTYPE html>\n{text}\n".encode(errors="replace")
 
 
-def _add(parent, tag: str, attributes=None, text: str | None = None, **more: str):
+def _add(
+    parent: ElementTree.Element,
+    tag: str,
+    attributes: dict[str, str] | None = None,
+    text: str | None = None,
+    **more: str,
+) -> ElementTree.Element:
+    """Append an element with attributes and text to another one."""
     element = ElementTree.SubElement(parent, tag, attributes or {}, **more)
     element.text = text
     return element
@@ -149,9 +160,10 @@ def _shown(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float | np.floating):
-        if abs(value) >= 1:
-            return f"{value:,.2f}"
-        return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.3g}"
+        number = float(value)
+        if abs(number) >= 1:
+            return f"{number:,.2f}"
+        return f"{number:.4f}" if abs(number) >= 0.001 or number == 0 else f"{number:.3g}"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)

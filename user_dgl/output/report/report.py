@@ -1,10 +1,11 @@
-"""A run as one page for people: ``report.html`` with its pictures, made from the run directory.
+"""Composition of the report: ``report.html`` with its pictures, made from the run directory.
 
-Nothing here reads labels: scores come from ``result.json``.
+`content` reads the files, `figures` draws the pictures, and `html_page` writes the HTML; this file
+decides what the page says. No labels are read here: scores come from ``result.json``.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from user_dgl.errors import InputError
 from user_dgl.output.report.content import (
     Clusters,
     Content,
+    ObservedGraph,
     read_content,
     share_of_weight_inside,
     typical_nodes,
@@ -39,10 +41,11 @@ from user_dgl.output.report.html_page import Page
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.files import write_atomically
 
-# Cells of a heat map along a side, at most.
+# Upper bound of the cells of a heat map along a side.
 _MOST_CELLS = 400
-# Nodes in the map of the embeddings: t-SNE of so many takes seconds.
+# Upper bound of the nodes in the map of the embeddings: t-SNE of so many takes seconds.
 _MOST_POINTS = 1500
+# Keys of ``result.json`` and their names on the page.
 _SCORES = {
     "npsi": ("NPSI, bits", "lower is better"),
     "modularity": ("modularity", "higher is better"),
@@ -78,9 +81,9 @@ _RUN = {
 
 
 def write_report(run_dir: Path) -> tuple[Path, list[str]]:
-    """Write ``report.html`` and ``report/*.png`` into a run directory, over those there.
+    """Write ``report.html`` and ``report/*.png`` into a run directory, and replace older ones.
 
-    Time and memory are linear in nodes and pairs.
+    Time and memory are linear in the nodes and pairs.
 
     Parameters
     ----------
@@ -89,12 +92,13 @@ def write_report(run_dir: Path) -> tuple[Path, list[str]]:
     Returns
     -------
     Path, list of str
-        The page, and the files of the run that are not there yet: it then shows what is.
+        The page, and the files of the run that are missing. The page shows what is there.
 
     Raises
     ------
     InputError
-        No run there, a damaged file, matplotlib not installed, folder not writable.
+        There is no run, a file is damaged, matplotlib is not installed, or the folder is not
+        writable.
     """
     run = RunDirectory(run_dir)
     with drawing():
@@ -103,26 +107,23 @@ def write_report(run_dir: Path) -> tuple[Path, list[str]]:
     try:
         (run_dir / run.pictures_dir).mkdir(exist_ok=True)
         for name in run.pictures:
-            run.picture_path(name).unlink(missing_ok=True)  # of an earlier report
+            run.picture_path(name).unlink(missing_ok=True)  # left by an earlier report
     except OSError as error:
         path = run_dir / run.pictures_dir
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     for name, data in page.pictures.items():
-        write_atomically(run.picture_path(name), lambda file, data=data: file.write(data))
-    path, text = run_dir / run.report_file, page.html()
-    write_atomically(path, lambda file: file.write(text))
+        _write(run.picture_path(name), data)
+    path = run_dir / run.report_file
+    _write(path, page.html())
     return path, content.missing
 
 
-# -------------------------------------------------------------------------------------------------
-# What the files hold
-
-
-# -------------------------------------------------------------------------------------------------
-# The page
+def _write(path: Path, data: bytes) -> None:
+    write_atomically(path, lambda file: file.write(data))
 
 
 def _page(run: RunDirectory, content: Content) -> Page:
+    """Compose the page of all sections whose files are there."""
     page = Page(f"user_dgl run {run.path}")
     result = content.result
     if content.missing:
@@ -135,13 +136,13 @@ def _page(run: RunDirectory, content: Content) -> Page:
         )
         _add_scores(page, result)
     if content.clusters is not None:
-        _add_clusters(page, content)
+        _add_clusters(page, content, content.clusters)
     if result is not None and "num_clusters_curve" in result:
         _add_choice(page, result)
     if content.observed is not None and content.learned is not None:
-        _add_graphs(page, content)
+        _add_graphs(page, content.observed, content.learned, content.clusters)
     if content.rows:
-        _add_training(page, run, content)
+        _add_training(page, run, content.rows, result)
     if result is not None:
         _add_run(page, result)
     page.section("Settings and files")
@@ -154,13 +155,19 @@ def _page(run: RunDirectory, content: Content) -> Page:
 
 
 def _unfinished(run: RunDirectory, content: Content) -> str:
+    """Explain to the reader why files are missing."""
     if run.result_file not in content.missing:
         return "This page shows the rest."
     reached = f" after {content.rows[-1]['epoch']} epochs" if content.rows else ""
-    return f"The run is not finished{reached}; this page shows what there is."
+    return f"The run is not finished{reached}; this page shows the files that are there."
+
+
+# -------------------------------------------------------------------------------------------------
+# Scores
 
 
 def _add_scores(page: Page, result: dict[str, Any]) -> None:
+    """Add all scores, warnings and notes of the result."""
     prepared = result.get("floors_prepared", {})
     floors = result.get("floors", {}) | {f"{k}, prepared features": prepared[k] for k in prepared}
     page.section("Scores")
@@ -179,7 +186,9 @@ def _add_scores(page: Page, result: dict[str, Any]) -> None:
         page.table("Noise", ["", "value"], _named(noise, _NOISE))
     elif noise.get("estimated_share") is not None:
         share = 100 * noise["estimated_share"]
-        page.text(f"By the critic {share:.1f}\u00a0% of the edges look like random pairs.")
+        page.text(
+            f"The critic estimates that {share:.1f}\u00a0% of the edges look like random pairs."
+        )
     for title in ("warnings", "notes"):
         if result.get(title):
             page.section(title.capitalize())
@@ -189,6 +198,7 @@ def _add_scores(page: Page, result: dict[str, Any]) -> None:
 def _add_cluster_scores(
     page: Page, result: dict[str, Any], metrics: dict[str, Any], floors: dict[str, dict[str, Any]]
 ) -> None:
+    """Add the metrics of the clusters against the labels."""
     if all(value is None for value in metrics.values()):
         page.text("No labels, so there are no scores against them.")
         return
@@ -207,7 +217,7 @@ def _add_cluster_scores(
 
 
 def _add_link_scores(page: Page, result: dict[str, Any], floors: dict[str, dict[str, Any]]) -> None:
-    """Of the pairs that were held out, those for test first."""
+    """Add the metrics of the held-out pairs, starting with the test pairs."""
     links, own = result["links"], result["links"]["score"]
     if all(value is None for value in result["metrics"].values()):
         page.text("No edges were held out for test, so there are no scores of links.")
@@ -224,6 +234,7 @@ def _add_link_scores(page: Page, result: dict[str, Any], floors: dict[str, dict[
 def _add_metrics(
     page: Page, title: str, rows: dict[str, dict[str, Any]], floors: dict[str, dict[str, Any]]
 ) -> None:
+    """Add a table of metrics with a row for each run and each floor."""
     rows = rows | {f"floor {name}": scores for name, scores in floors.items()}
     names = list(next(iter(rows.values())))
     table = [[row, *(scores.get(name) for name in names)] for row, scores in rows.items()]
@@ -231,23 +242,27 @@ def _add_metrics(
 
 
 def _compare(page: Page, metrics: dict[str, Any], floors: dict[str, dict[str, Any]]) -> None:
-    """Say how far the run is above what needs no training."""
+    """Compare the run with the best floor, which needs no training."""
     name = next(iter(metrics))
-    known = {floor: scores.get(name) for floor, scores in floors.items()}
+    known = {floor: scores[name] for floor, scores in floors.items() if name in scores}
     known = {floor: score for floor, score in known.items() if score is not None}
     if metrics[name] is None or not known:
         return
-    best = max(known, key=known.get)
+    best = max(known, key=lambda floor: known[floor])
     gain = metrics[name] - known[best]
     said = f"{name.upper()} is {abs(gain):.2f} points {{}} the best floor, {best}"
     if gain > 0:
-        page.text(f"{said.format('above')}. Floors train nothing.")
+        page.text(f"{said.format('above')}. Floors are methods that train nothing.")
     else:
-        page.notice(f"{said.format('below')}: training brought nothing that it has not.")
+        page.notice(f"{said.format('below')}: training has not improved on it.")
 
 
-def _add_clusters(page: Page, content: Content) -> None:
-    clusters = content.clusters
+# -------------------------------------------------------------------------------------------------
+# Clusters
+
+
+def _add_clusters(page: Page, content: Content, clusters: Clusters) -> None:
+    """Add the map, the sizes and the table of the clusters."""
     sizes, num_nodes = clusters.sizes, len(clusters.rank)
     page.section("Clusters")
     page.beside("pictures")
@@ -261,71 +276,79 @@ def _add_clusters(page: Page, content: Content) -> None:
         f"Nodes of each cluster; {num_nodes / len(sizes):,.1f} on average.",
     )
     page.below()
-    columns: dict[str, Sequence] = {
+    columns: dict[str, Iterable[Any]] = {
         "cluster": clusters.names,
         "nodes": sizes,
         "% of nodes": 100 * sizes / num_nodes,
     }
     said = []
     if content.observed is not None:
-        columns["% inside, A"] = share_of_weight_inside(content.observed.to_scipy(), clusters.rank)
+        adjacency = content.observed.graph.to_scipy()
+        columns["% inside, A"] = share_of_weight_inside(adjacency, clusters.rank)
     if content.learned is not None:
         columns["% inside, A'"] = share_of_weight_inside(content.learned, clusters.rank)
     if content.observed is not None or content.learned is not None:
-        said.append("% inside: of the weight of edges at a cluster's nodes, what stays inside it.")
+        said.append(
+            "% inside: share of the edge weight at a cluster's nodes that stays inside the cluster."
+        )
     if content.embedding is not None:
-        columns["typical nodes"] = typical_nodes(content)
-        said.append("Typical nodes: those whose embeddings are nearest to the cluster's mean.")
+        columns["typical nodes"] = typical_nodes(clusters, content.embedding)
+        said.append("Typical nodes: nodes whose embeddings are nearest to the cluster's mean.")
     rows = list(zip(*columns.values(), strict=True))
     page.table("Clusters, the largest first", list(columns), rows)
     page.text(" ".join(said))
 
 
 def _add_choice(page: Page, result: dict[str, Any]) -> None:
-    """How the number of clusters was chosen, see `user_dgl.clustering.num_clusters`."""
+    """Add how the number of clusters was chosen, see `user_dgl.clustering.num_clusters`."""
     curve = {int(number): score for number, score in result["num_clusters_curve"].items()}
-    first, second = (*sorted(curve, key=curve.get, reverse=True), None)[:2]
+    ranked = sorted(curve, key=lambda number: curve[number], reverse=True)
+    first, second = (*ranked, None)[:2]
     close = f"; next comes {second}" if second is not None else ""
     page.section("How many clusters?")
     page.picture(
         "num_clusters",
         draw_choice(curve, "slope of the spectrum"),
         f"Curve of the slope at {min(curve)} to {max(curve)} clusters, highest at {first}.",
-        f"Of {min(curve)} to {max(curve)} clusters {first} were taken, where the singular values "
-        f"fall off most steeply{close}. A suggestion: labels had no part in it.",
+        f"Of {min(curve)} to {max(curve)} clusters {first} were taken, because the singular values "
+        f"fall off most steeply there{close}. This is a suggestion; labels had no part in it.",
     )
 
 
 # -------------------------------------------------------------------------------------------------
-# Pictures
+# Graphs and training
 
 
 def _add_map(page: Page, embedding: np.ndarray, clusters: Clusters) -> None:
+    """Add a map of the embeddings, of a random sample if there are many nodes."""
     nodes, drawn = np.arange(len(embedding)), "all"
     if len(nodes) > _MOST_POINTS:
         drawn = f"{_MOST_POINTS:,} of {len(nodes):,}, randomly drawn,"
-        # A stream of its own: a synthetic graph of seed 0 has its nodes in the order of stream 0.
+        # Another stream than 0, because a synthetic graph of seed 0 orders its nodes by stream 0.
         nodes = np.random.default_rng([0, 9]).permutation(nodes)[:_MOST_POINTS]
     points, how = plane(embedding[nodes])
     page.picture(
         "map",
         draw_map(points, clusters.rank[nodes], clusters.names),
         f"Scatter plot of the embeddings of {len(nodes):,} nodes in the plane, marked by cluster.",
-        f"Map of the embeddings: {drawn} nodes. {how} Colours, markers and numbers are those of "
-        "the clusters.",
+        f"Map of the embeddings: {drawn} nodes. {how} The clusters have the colours, markers and "
+        "numbers shown.",
     )
 
 
-def _add_graphs(page: Page, content: Content) -> None:
+def _add_graphs(
+    page: Page, observed: ObservedGraph, learned: sp.csr_matrix, clusters: Clusters | None
+) -> None:
+    """Add heat maps of A and A', and the weights in A'."""
     page.section("The observed graph A and the learned graph A'")
-    observed, learned = content.observed, content.learned
-    if content.clusters is not None and observed.num_edges and learned.data.any():
-        _add_heat_maps(page, observed.to_scipy(), learned, content.clusters)
+    graph, added = observed
+    if clusters is not None and graph.num_edges and learned.data.any():
+        _add_heat_maps(page, graph.to_scipy(), learned, clusters)
     upper = sp.triu(learned, k=1, format="coo")
-    place = observed.positions(upper.row.astype(np.int64) * observed.num_nodes + upper.col)
+    place = graph.positions(upper.row.astype(np.int64) * graph.num_nodes + upper.col)
     is_observed = place >= 0
     is_added = np.zeros(len(place), dtype=bool)
-    is_added[is_observed] = content.added[place[is_observed]]
+    is_added[is_observed] = added[place[is_observed]]
     groups = {
         "observed edges": upper.data[is_observed & ~is_added],
         "added by noise": upper.data[is_added],
@@ -340,8 +363,8 @@ def _add_graphs(page: Page, content: Content) -> None:
         "weights",
         draw_weights(groups),
         f"Histograms of the weights in A' of {', '.join(groups)}; the table has their figures.",
-        "Weights in A'. Low ones are edges that features and the rest of the graph do not support, "
-        "where the run learns or estimates weights.",
+        "Weights in A'. If the run learns or estimates weights, low ones belong to edges that "
+        "features and the rest of the graph do not support.",
     )
     rows = [
         [name, len(weight), weight.mean(), weight.std(), weight.min(), weight.max()]
@@ -350,9 +373,12 @@ def _add_graphs(page: Page, content: Content) -> None:
     page.table("Weights in A'", ["", "pairs", "mean", "std", "min", "max"], rows)
 
 
-def _add_heat_maps(page: Page, observed, learned, clusters: Clusters) -> None:
+def _add_heat_maps(
+    page: Page, observed: sp.csr_matrix, learned: sp.csr_matrix, clusters: Clusters
+) -> None:
+    """Add heat maps of A and A' with the nodes sorted by cluster."""
     order = clusters.order
-    # So that the mean cell of A holds half an edge: fewer cells would hide the noise, and of more
+    # The mean cell of A then holds half an edge. Fewer cells would hide the noise; with more cells
     # most would be empty.
     cells = min(_MOST_CELLS, int(np.sqrt(2 * observed.nnz)) + 1)
     graphs = {"observed": normalised(observed), "learned": normalised(learned)}
@@ -366,24 +392,29 @@ def _add_heat_maps(page: Page, observed, learned, clusters: Clusters) -> None:
             f"{name}_graph",
             draw_heat_map(images[name], top, clusters.names, clusters.sizes, title),
             f"Heat map of the adjacency of {title}, with nodes by cluster.",
-            f"{title}: {share:.0f}\u00a0% of the weight inside clusters. Nodes by cluster in "
-            f"{len(images[name]):,} groups; each weight over the root of both ends' degrees.",
+            f"{title}: {share:.0f}\u00a0% of the weight is inside clusters. The nodes are sorted "
+            f"by cluster in {len(images[name]):,} groups; each weight is divided by the root of "
+            "both ends' degrees.",
         )
 
 
-def _add_training(page: Page, run: RunDirectory, content: Content) -> None:
-    rows = pd.DataFrame(content.rows)
+def _add_training(
+    page: Page, run: RunDirectory, metrics: list[dict[str, Any]], result: dict[str, Any] | None
+) -> None:
+    """Add the curves of the training and the final loss."""
+    rows = pd.DataFrame(metrics)
     numeric = all(map(is_numeric_dtype, rows.dtypes))
     if not numeric or not {"loss", "lr"} <= set(rows.columns):
         file = run.path / run.metrics_file
         raise InputError(f"{file}: rows without the loss, or not of numbers: is it damaged?")
-    # The weighted terms and the clusters in use, which baselines lack before the end, stand between
-    # these two, see `user_dgl.training.loop`.
-    first, last = (rows.columns.get_loc(name) for name in ("loss", "lr"))
+    # The columns between these two are the weighted terms and the clusters in use, see
+    # `user_dgl.training.loop`. Baselines have no clusters before the end.
+    names = list(rows.columns)
+    terms = names[names.index("loss") + 1 : names.index("lr")]
     curves = {"loss, the sum of the terms": ["loss"]}
-    if "exact_loss" in rows:  # of the whole graph, after epochs in which parts were trained
+    if "exact_loss" in rows:  # loss of the whole graph, after epochs that trained its parts
         curves = {"loss, the sum of the terms; points: exact_loss": ["loss", "exact_loss"]}
-    curves |= {name: [name] for name in rows.columns[first + 1 : last]}
+    curves |= {name: [name] for name in terms}
     ends = rows["loss"].iloc[[0, -1]]
     page.section("Training")
     page.beside("pictures")
@@ -394,19 +425,20 @@ def _add_training(page: Page, run: RunDirectory, content: Content) -> None:
         f"{ends.iloc[0]:.4g} to {ends.iloc[1]:.4g}.",
         "Terms as they enter the loss, that is times their weight; training minimises their sum.",
     )
-    if content.result is not None:
-        loss = list(content.result.get("loss", {}).items())
+    if result is not None:
+        loss = list(result.get("loss", {}).items())
         page.table("Loss in the end, without dropout", ["term", "value"], loss)
-        restarts = content.result.get("restart_losses", [])
+        restarts = result.get("restart_losses", [])
         if len(restarts) > 1:
             page.table("Loss of each replica", ["replica", "value"], list(enumerate(restarts)))
 
 
 # -------------------------------------------------------------------------------------------------
-# Numbers of the run
+# Sizes, times and versions
 
 
 def _add_run(page: Page, result: dict[str, Any]) -> None:
+    """Add sizes, cost, stages and versions of the run."""
     page.section("The run")
     page.beside("tables")
     page.table("Sizes and cost", ["", "value"], _named(result, _RUN))
@@ -416,4 +448,5 @@ def _add_run(page: Page, result: dict[str, Any]) -> None:
 
 
 def _named(values: dict[str, Any], names: dict[str, str]) -> list[list[Any]]:
+    """Return rows of names and values for the keys that have a value."""
     return [[text, values[key]] for key, text in names.items() if values.get(key) is not None]
