@@ -364,7 +364,7 @@ def test_neither_edges_nor_features_are_refused(tmp_path, capsys):
     command = ["train", "--edges", str(edges), "--clusters", "2", f"output_dir={tmp_path / 'run'}"]
     assert main(command) == 2
     error = capsys.readouterr().err
-    assert "neither edges nor features: nothing to tell the nodes apart by" in error
+    assert "the data have neither edges nor features" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
 

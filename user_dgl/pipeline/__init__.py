@@ -1,1 +1,1 @@
-"""From settings to a run directory: data, noise, training, scores."""
+"""The steps of a run, from settings to a run directory: data, noise, training, scores."""

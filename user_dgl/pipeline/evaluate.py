@@ -1,4 +1,4 @@
-"""Metrics and scores recomputed from the files of a run."""
+"""Recomputes metrics and scores from the files of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ from user_dgl.pipeline.result import labels_or_unlabelled, scores_of
 
 
 def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
-    """Metrics and label-free scores recomputed from the files of a run; trains nothing.
+    """Recompute metrics and label-free scores from the files of a run. Nothing is trained.
 
-    Of link prediction, ``metrics`` are those of the pairs held out, and the clustering's are
-    ``cluster_metrics``.
+    For link prediction, ``metrics`` are those of the held-out pairs, and ``cluster_metrics`` are
+    those of the clusters.
 
     Parameters
     ----------
     run_dir : Path
     labels_file : Path, optional
-        Labels by order or by id; default: those of the run's data.
+        Labels in node order or with ids; default: the labels of the run's data.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     embedding = run.read_embedding()
     run.check_sizes(nodes=graph.num_nodes, clusters=len(node_ids), embeddings=len(embedding))
     if labels_file is not None:
-        labels = read_labels(labels_file, node_ids, graph.num_nodes)
+        labels = read_labels(labels_file, tuple(node_ids), graph.num_nodes)
     report = scores_of(graph, clusters, embedding, labels_or_unlabelled(labels, graph.num_nodes))
     observed_weight = run.read_learned_weight(graph)
     report["weight_auc"] = weight_auc(observed_weight, added)

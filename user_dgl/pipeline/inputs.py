@@ -1,4 +1,4 @@
-"""What a run starts from: data, noise, held-out pairs, prepared features."""
+"""Inputs of a run: data, noise, held-out pairs and prepared features."""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from user_dgl.perturb import Perturbed, Victim, perturb
 def load_noisy_data(
     config: Config, log: Callable[[str], None]
 ) -> tuple[AttributedGraph, Perturbed, LinkSplit | None]:
-    """The data set, its graph after the noise that the settings ask for, and what is held out.
+    """Load the data set, add the noise that the settings ask for, and hold out pairs.
 
-    For link prediction the graph is the data set's without the edges that are held out, before
-    noise as after it. What was cleaned while reading goes to ``log``, a line each.
+    For link prediction, the clean and the noisy graph both lack the held-out edges. Notes on what
+    reading has cleaned go to ``log``, a line each.
     """
     data, split, held_out = load_data(config.data), None, None
     if config.task == "link_prediction":
@@ -43,23 +43,23 @@ def load_noisy_data(
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a run starts from.
+    """Inputs of a run.
 
     Attributes
     ----------
     asked : Config
         The settings as given.
     config : Config
-        As the data allow, and with the number of clusters once that is known.
+        The settings adapted to the data, with the number of clusters once it is known.
     data : AttributedGraph
     noisy : Perturbed
     raw_feat, feat : scipy CSR (N, F) or None
-        Features as they are, and as the settings prepare them; None where only parts are at hand.
+        Raw and prepared features. They are None if only parts of the graph are in memory.
     num_features : int
         F.
     warnings : list of str
     split : LinkSplit or None
-        For link prediction: ``data`` and ``noisy`` lack what it holds out.
+        For link prediction, the held-out pairs, which ``data`` and ``noisy`` do not contain.
     """
 
     asked: Config
@@ -73,13 +73,13 @@ class Inputs:
     split: LinkSplit | None = None
 
     def resolved(self, output_dir: Path) -> Config:
-        """The settings that repeat the run from anywhere."""
+        """Return settings that repeat the run from any working directory."""
         root = str(data_root(self.asked.data).resolve())
         data = dataclasses.replace(self.asked.data, root=root)
         return dataclasses.replace(self.asked, output_dir=str(output_dir), data=data)
 
     def summary(self, engine: str, output_dir: Path) -> str:
-        """One line on what is trained."""
+        """Describe in one line what is trained."""
         return (
             f"{self.data.num_nodes} nodes, {self.noisy.graph.num_edges} edges, "
             f"{self.num_features} features, engine {engine}; writing to {output_dir}"
@@ -87,7 +87,7 @@ class Inputs:
 
 
 def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
-    """Data, noise and prepared features of some settings.
+    """Load the data, add noise, and prepare the features.
 
     Raises
     ------
@@ -107,19 +107,25 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
 def with_features(
     config: Config, graph: Graph, feat: sp.csr_matrix | None
 ) -> tuple[Config, sp.csr_matrix, list[str]]:
-    """Features to train on, settings that suit them and warnings.
+    """Return settings that suit the data, the features to train on, and warnings.
 
-    Without features, those are the neighbours of each node: its row of the adjacency.
+    If there are no features, the rows of the adjacency serve as features, so that the features of a
+    node are its neighbours.
+
+    Raises
+    ------
+    InputError
+        There are neither edges nor features.
     """
     warnings = []
     if feat is None:
         if not graph.num_edges:
             raise InputError(
-                "neither edges nor features: nothing to tell the nodes apart by; give "
-                "data.features (--features FILE) or a graph with edges"
+                "the data have neither edges nor features, so that nothing tells the nodes apart: "
+                "give data.features (--features FILE) or a graph with edges"
             )
         feat = graph.to_scipy()
-        # Such features hold the edges that critic and view leave out to judge by them.
+        # Such features contain the edges that the critic and the view hold out for validation.
         config = without_judging(config)
         warnings.append(
             "the data have no features: the neighbours of a node serve as its features, every edge "
@@ -129,7 +135,7 @@ def with_features(
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
         warnings.append(
             f"model.num_clusters=auto: features of {columns} columns tell at most {columns - 1} "
-            "clusters apart, so that no more are thought of"
+            "clusters apart, so that higher numbers are not considered"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():
@@ -140,7 +146,7 @@ def with_features(
 
 
 def without_judging(config: Config) -> Config:
-    """The settings without stages that hold edges out of features made of edges."""
+    """Return the settings without stages that hold out edges, for features made of edges."""
     structure = dataclasses.replace(config.structure, prior="uniform")
     smooth = config.model.smooth
     if smooth.self_share is None:

@@ -1,4 +1,4 @@
-"""The files of a finished run and the content of ``result.json``."""
+"""Writes the files of a finished run, with the content of ``result.json``."""
 
 import statistics
 import time
@@ -27,107 +27,142 @@ from user_dgl.training.stages import Preparation
 
 @dataclass(frozen=True, eq=False)
 class ResultSections:
-    """What was found before and beside training, for ``result.json``.
+    """Sections of ``result.json`` that do not come from the fit.
 
     Attributes
     ----------
-    sections : dict
-        Sections of their own: ``critic``, ``num_clusters_curve``, ``view``, ``partition``,
-        ``ranks``.
+    by_name : dict
+        Sections under a name of their own: ``critic``, ``num_clusters_curve``, ``view``,
+        ``partition``, ``ranks``.
     stages : list of dict
+        Name and seconds of each stage before training.
     estimated_share : float or None
-        Of noise, by the critic.
+        Share of noise among the edges that the critic estimates.
     world_size : int
+        Number of processes.
     """
 
-    sections: dict[str, Any]
+    by_name: dict[str, Any]
     stages: list[dict[str, Any]]
     estimated_share: float | None
     world_size: int = 1
 
     @classmethod
     def of(cls, preparation: Preparation) -> "ResultSections":
-        """Those of the stages before training."""
-        sections: dict[str, Any] = {}
+        """Make the sections of the stages before training."""
+        by_name: dict[str, Any] = {}
         criticism, view = preparation.prior.criticism, preparation.view
         if criticism is not None:
             scores = _by_text(criticism.power_scores)
-            sections["critic"] = {"power": criticism.power, "held_out_scores": scores}
+            by_name["critic"] = {"power": criticism.power, "held_out_scores": scores}
         if preparation.num_clusters_curve is not None:
-            sections["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
+            by_name["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
         if view is not None:
             scores = _by_text(view.scores)
-            sections["view"] = {"self_share": view.self_share, "held_out_scores": scores}
-        share = criticism and criticism.noise_share
-        return cls(sections, preparation.stages, share)
+            by_name["view"] = {"self_share": view.self_share, "held_out_scores": scores}
+        share = None if criticism is None else criticism.noise_share
+        return cls(by_name, preparation.stages, share)
 
 
 def write_outputs(
     run: RunDirectory,
     inputs: Inputs,
-    fit: TrainingResult,
-    choices: ResultSections,
+    result: TrainingResult,
+    sections: ResultSections,
     started: float,
     log: Callable[[str], None],
     links: LinkModel | None = None,
 ) -> dict[str, Any]:
-    """Files of a finished training; returns the content of ``result.json``, written last."""
+    """Write the files of a finished training, ``result.json`` last.
+
+    Parameters
+    ----------
+    run : RunDirectory
+    inputs : Inputs
+    result : TrainingResult
+    sections : ResultSections
+    started : float
+        Start of the run by `time.perf_counter`.
+    log : callable
+        Called with each line of the log.
+    links : LinkModel, optional
+        For link prediction.
+
+    Returns
+    -------
+    dict
+        The content of ``result.json``.
+    """
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     node_ids = data.node_ids or range(data.num_nodes)
     run.write_input(noisy.graph, noisy.added.numpy(), data.labels)
-    run.write_clusters(node_ids, fit.clusters)
-    run.write_embedding(fit.embedding)
-    run.write_learned_graph(fit.graph, fit.weight)
-    result = _result(inputs, fit, choices) | choices.sections
-    labels = labels_or_unlabelled(data.labels, data.num_nodes)
-    if links is not None:
-        result["cluster_metrics"] = result["metrics"]
+    run.write_clusters(node_ids, result.clusters)
+    run.write_embedding(result.embedding)
+    run.write_learned_graph(result.graph, result.weight)
+    content = _content(inputs, result, sections) | sections.by_name
+    if links is not None and inputs.split is not None:
+        content["cluster_metrics"] = content["metrics"]
         write_links(run, inputs.split)
         write_link_model(run, links.score, links.feat, links.probs)
-        result |= links.report(inputs.split.held_out, config.links.score)
-    if config.eval.floors and links is not None:
-        test = inputs.split.test
-        result["floors"] = link_floors(inputs.raw_feat, noisy.graph, test)
-        if config.features.changes_columns():
-            result["floors_prepared"] = link_floors(inputs.feat, noisy.graph, test)
-    elif config.eval.floors and (labels == UNLABELLED).all():
-        log("Note: no labels, so the floors would have no scores: not run")
-    elif config.eval.floors:
-        clusters = config.model.num_clusters
-        result["floors"] = floors(inputs.raw_feat, noisy.graph, clusters, config.seed, labels)
-        if config.features.changes_columns():
-            # What preparation alone is worth, and what training adds to it.
-            prepared = floors(inputs.feat, noisy.graph, clusters, config.seed, labels)
-            result["floors_prepared"] = prepared
-    result["stages"] = [
-        *choices.stages,
+        content |= links.report(inputs.split.held_out, config.links.score)
+    if config.eval.floors:
+        content |= _floor_sections(inputs, log)
+    content["stages"] = [
+        *sections.stages,
         {
             "name": config.model.kind,
             "restarts": config.train.restarts,
-            "epochs": len(fit.epoch_seconds),
-            "seconds": sum(fit.epoch_seconds),
+            "epochs": len(result.epoch_seconds),
+            "seconds": sum(result.epoch_seconds),
         },
     ]
     if links is not None:
-        result["stages"].append({"name": "links", "epochs": 0, "seconds": links.seconds})
-    # Of the first process now, of the others when they ended.
-    others = choices.sections.get("ranks", [])[1:]
-    result["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
+        content["stages"].append({"name": "links", "epochs": 0, "seconds": links.seconds})
+    # The peak of the first process is measured now; the others measured theirs when they ended.
+    others = sections.by_name.get("ranks", [])[1:]
+    content["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
     on_gpu = [gpu_peak_memory_mb(), *(rank["gpu_peak_memory_mb"] for rank in others)]
-    result["gpu_peak_memory_mb"] = None if None in on_gpu else sum(on_gpu)
-    result["seconds_total"] = time.perf_counter() - started
-    run.write_result(result)
-    for warning in fit.warnings:
+    content["gpu_peak_memory_mb"] = None if None in on_gpu else sum(on_gpu)
+    content["seconds_total"] = time.perf_counter() - started
+    run.write_result(content)
+    for warning in result.warnings:
         log(f"Warning: {warning}")
-    return result
+    return content
+
+
+def _floor_sections(inputs: Inputs, log: Callable[[str], None]) -> dict[str, Any]:
+    """Make ``floors``, and ``floors_prepared`` if the preparation changes the columns.
+
+    The second section shows the effect of the preparation alone, so that the effect of training can
+    be told from it.
+    """
+    config, graph = inputs.config, inputs.noisy.graph
+    labels = labels_or_unlabelled(inputs.data.labels, inputs.data.num_nodes)
+    if inputs.split is None and (labels == UNLABELLED).all():
+        log("Note: no labels, so the floors would have no scores: not run")
+        return {}
+    features = {"floors": inputs.raw_feat}
+    if config.features.changes_columns():
+        features["floors_prepared"] = inputs.feat
+    if inputs.split is not None:
+        test = inputs.split.test
+        return {name: link_floors(feat, graph, test) for name, feat in features.items()}
+    clusters = config.model.num_clusters
+    assert isinstance(clusters, int), "a finished run has a number of clusters"
+    return {
+        name: floors(feat, graph, clusters, config.seed, labels) for name, feat in features.items()
+    }
 
 
 def labels_or_unlabelled(labels: np.ndarray | None, num_nodes: int) -> np.ndarray:
+    """Return the labels, or `UNLABELLED` for every node if there are none."""
     return np.full(num_nodes, UNLABELLED) if labels is None else labels
 
 
-def scores_of(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
-    """The part of a result that files and labels determine."""
+def scores_of(
+    graph: Graph, clusters: np.ndarray, embedding: np.ndarray, labels: np.ndarray
+) -> dict[str, Any]:
+    """Compute the part of ``result.json`` that the files of a run and the labels determine."""
     return {
         "metrics": clustering_metrics(labels, clusters),
         "num_labelled_nodes": int((labels != UNLABELLED).sum()),
@@ -139,22 +174,24 @@ def scores_of(graph: Graph, clusters, embedding, labels) -> dict[str, Any]:
     }
 
 
-def _result(inputs: Inputs, fit: TrainingResult, choices: ResultSections) -> dict[str, Any]:
+def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -> dict[str, Any]:
+    """Make the sections of ``result.json`` that every run has."""
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, labels_or_unlabelled(data.labels, data.num_nodes)
-    observed_weight = fit.weight[fit.observed]
+    observed_weight = result.weight[result.observed]
     flips = noise.flips
     return {
         "task": config.task,
         "num_nodes": data.num_nodes,
         "num_observed_edges": noisy.graph.num_edges,
-        "num_candidate_edges": int((~fit.observed).sum()),
+        "num_candidate_edges": int((~result.observed).sum()),
         "num_features": inputs.num_features,
         "num_clusters": config.model.num_clusters,
-        **scores_of(noisy.graph, fit.clusters, fit.embedding, labels),
-        "labels_from": fit.labels_from,
+        **scores_of(noisy.graph, result.clusters, result.embedding, labels),
+        "labels_from": result.labels_from,
         "assignments": {
-            name: clustering_metrics(labels, clusters) for name, clusters in fit.assignments.items()
+            name: clustering_metrics(labels, clusters)
+            for name, clusters in result.assignments.items()
         },
         "noise": {
             "kind": noise.kind,
@@ -163,33 +200,35 @@ def _result(inputs: Inputs, fit: TrainingResult, choices: ResultSections) -> dic
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,
             "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
-            "estimated_share": choices.estimated_share,
+            "estimated_share": sections.estimated_share,
             "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
             "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
         },
         "structure": {
             "observed_weight": _summary(observed_weight),
-            "candidate_weight": _summary(fit.weight[~fit.observed]),
+            "candidate_weight": _summary(result.weight[~result.observed]),
         },
-        "loss": fit.loss,
-        "restart_losses": fit.restart_losses,
-        "epochs": len(fit.epoch_seconds),
-        "seconds_per_epoch": statistics.median(fit.epoch_seconds),
-        "engine": fit.engine,
-        "device": fit.device,
-        "world_size": choices.world_size,
+        "loss": result.loss,
+        "restart_losses": result.restart_losses,
+        "epochs": len(result.epoch_seconds),
+        "seconds_per_epoch": statistics.median(result.epoch_seconds),
+        "engine": result.engine,
+        "device": result.device,
+        "world_size": sections.world_size,
         "seed": config.seed,
         "versions": versions(),
         "notes": [*data.notes, *noisy.notes],
-        "warnings": [*inputs.warnings, *fit.warnings],
+        "warnings": [*inputs.warnings, *result.warnings],
     }
 
 
-def _by_text(scores: dict[float, float]) -> dict[str, float]:
+def _by_text(scores: dict[int, float] | dict[float, float]) -> dict[str, float]:
+    """Return the scores with their keys as text, which JSON needs."""
     return {f"{value:g}": score for value, score in scores.items()}
 
 
 def _summary(weight: np.ndarray) -> dict[str, float] | None:
+    """Summarise weights; None if there are none."""
     if not len(weight):
         return None
     return {

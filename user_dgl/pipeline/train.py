@@ -1,4 +1,4 @@
-"""From settings to a run directory: data, noise, training, scores."""
+"""Training of a run, from settings to a run directory: data, noise, training, scores."""
 
 import dataclasses
 import time
@@ -31,7 +31,7 @@ def trainer_of(
     hooks: Hooks,
     held_out: np.ndarray | None = None,
 ) -> Trainer | BaselineTrainer:
-    """The trainer that ``model.kind`` and ``train.mode`` ask for; ``held_out`` as in `Trainer`."""
+    """Make the trainer for ``model.kind`` and ``train.mode``; ``held_out`` as in `Trainer`."""
     kind: type[Trainer] | type[BaselineTrainer]
     if config.model.kind != "user":
         kind = BaselineTrainer
@@ -43,12 +43,12 @@ def trainer_of(
 def finished_result(
     config: Config, output_dir: Path, log: Callable[[str], None]
 ) -> dict[str, Any] | None:
-    """The result of a run that is to be resumed and has ended already.
+    """Return the result of a run that is to be resumed but has already ended, or else None.
 
     Raises
     ------
     InputError
-        The settings are of no run that may enter the folder, found out before the data are read.
+        A run of these settings may not use the folder. The data have not been read then.
     """
     check_num_clusters(config)
     run = RunDirectory(output_dir)
@@ -62,14 +62,14 @@ def finished_result(
 def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
     """Run the settings to the end and write the run directory.
 
-    Data are read and checked before the directory is touched.
+    The data are read and checked before the directory is changed.
 
     Parameters
     ----------
     config : Config
     output_dir : Path
     log : callable
-        Gets each line for people.
+        Called with each line of the log.
 
     Returns
     -------
@@ -109,11 +109,11 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
     with hooks.stop.listening():
-        fit = trainer.fit(checkpoint)
-    choices = ResultSections.of(trainer.preparation)
-    choices.sections.update(trainer.report_sections())
+        result = trainer.fit(checkpoint)
+    sections = ResultSections.of(trainer.preparation)
+    sections.by_name.update(trainer.report_sections())
     if examples is not None:
         feat = None if inputs.data.feat is None else inputs.feat
-        links = learn_links(inputs.config, examples, fit, feat, trainer.memberships())
-    del trainer  # its state is larger than all that is still to come
-    return write_outputs(run, inputs, fit, choices, started, log, links)
+        links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
+    del trainer  # it takes more memory than anything that follows
+    return write_outputs(run, inputs, result, sections, started, log, links)
