@@ -1,4 +1,4 @@
-"""From one graph to what each rank holds, and from what the ranks found to one result."""
+"""Splits a graph into the data of each rank, and joins the results of the ranks."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from user_dgl.training.stages import Preparation, check_sizes, first_weight, ini
 
 @dataclass(frozen=True, eq=False)
 class RankResult:
-    """What a rank knows in the end, of its own nodes and pairs.
+    """The result of a rank for its own nodes and pairs.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class RankResult:
     probs : (n, K)
     embedding : (n, d)
     pairs : int64 (p,)
-        Positions in the whole graph of the pairs that it owns.
+        Positions of the owned pairs in the whole graph.
     ends : int64 (2, p)
     weight : (p,)
     observed : bool (p,)
     loss : dict of str to float
-        Of the whole graph.
+        Terms of the whole graph.
     kmeans : int64 (n,) or None
-        Clusters that the encoder ``smooth`` started from.
+        The clusters that the encoder ``smooth`` started from.
     epoch_seconds : list of float
-        Those before a resume included.
+        Duration of each epoch, including those before a resume.
     """
 
     nodes: np.ndarray
@@ -56,7 +56,7 @@ class RankResult:
 
 
 def read_and_prepare(config: Config, log: Callable[[str], None]) -> tuple[Inputs, Preparation]:
-    """The data of some settings, and the stages before training, on the whole graph."""
+    """Load the data and run the stages before training, on the whole graph."""
     inputs = read_inputs(config, log)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
@@ -65,14 +65,15 @@ def read_and_prepare(config: Config, log: Callable[[str], None]) -> tuple[Inputs
 
 
 def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[RankData]:
-    """What each rank gets to hold.
+    """Split the data among the ranks.
 
     Raises
     ------
     InputError
-        More ranks than nodes.
+        There are more ranks than nodes.
     """
     config, graph, feat = inputs.config, inputs.noisy.graph, inputs.feat
+    assert feat is not None, "the whole graph is read with its features"
     if num_ranks > graph.num_nodes:
         raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
     rng = np.random.default_rng([config.seed, 0, 0])
@@ -84,10 +85,10 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     columns, view = ColumnStatistics.of(feat), preparation.view
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
     digest.update(feature_digest(feat).encode())
-    of_ranks = []
+    rank_data = []
     for shard in shards_of(pairs, assignment, num_ranks):
         own = shard.part.nodes[: shard.part.num_owned]
-        of_ranks.append(
+        rank_data.append(
             RankData(
                 shard,
                 graph.num_nodes,
@@ -101,11 +102,11 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
                 digest.hexdigest(),
             )
         )
-    return of_ranks
+    return rank_data
 
 
 def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
-    """The assignment with a node for every rank: METIS may leave a part of a tiny graph empty."""
+    """Give every rank a node, because METIS may leave a part of a tiny graph empty."""
     assignment = assignment.copy()
     for rank in range(num_ranks):
         if not (assignment == rank).any():
@@ -115,15 +116,18 @@ def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
 
 
 def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
+    """Return the rows of a view that belong to some nodes."""
     return replace(
         view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()], projection=None
     )
 
 
-def assembled(fits: list[RankResult], config: Config, engine: str, device: str) -> TrainingResult:
-    """The result of the whole graph, in the order of its nodes and pairs."""
-    nodes = np.concatenate([fit.nodes for fit in fits])
-    pairs = np.concatenate([fit.pairs for fit in fits])
+def assembled(
+    results: list[RankResult], config: Config, engine: str, device: str
+) -> TrainingResult:
+    """Join the results of the ranks, in the order of the nodes and pairs of the whole graph."""
+    nodes = np.concatenate([rank.nodes for rank in results])
+    pairs = np.concatenate([rank.pairs for rank in results])
 
     def in_order(places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
         joined_parts = np.concatenate(parts)
@@ -131,14 +135,15 @@ def assembled(fits: list[RankResult], config: Config, engine: str, device: str) 
         ordered[places] = joined_parts
         return ordered
 
-    clusters = in_order(nodes, [fit.clusters for fit in fits])
-    embedding = in_order(nodes, [fit.embedding for fit in fits])
-    probs = in_order(nodes, [fit.probs for fit in fits])
+    clusters = in_order(nodes, [rank.clusters for rank in results])
+    embedding = in_order(nodes, [rank.embedding for rank in results])
+    probs = in_order(nodes, [rank.probs for rank in results])
     assignments, labels_from = {"head": clusters}, "head"
-    if fits[0].kmeans is not None:
-        assignments["kmeans"] = in_order(nodes, [fit.kmeans for fit in fits])
+    kmeans = [rank.kmeans for rank in results if rank.kmeans is not None]
+    if kmeans:
+        assignments["kmeans"] = in_order(nodes, kmeans)
         labels_from = chosen_labels(config, assignments, embedding)
-    ends = in_order(pairs, [fit.ends.T for fit in fits])
+    ends = in_order(pairs, [rank.ends.T for rank in results])
     width = index_dtype(len(nodes), len(pairs))
     src, dst = torch.from_numpy(ends).to(width).T.contiguous()
     return TrainingResult(
@@ -148,12 +153,12 @@ def assembled(fits: list[RankResult], config: Config, engine: str, device: str) 
         probs=probs,
         embedding=embedding,
         graph=Graph(len(nodes), src, dst),
-        weight=in_order(pairs, [fit.weight for fit in fits]),
-        observed=in_order(pairs, [fit.observed for fit in fits]),
-        loss=fits[0].loss,
-        restart_losses=[fits[0].loss["total"]],
+        weight=in_order(pairs, [rank.weight for rank in results]),
+        observed=in_order(pairs, [rank.observed for rank in results]),
+        loss=results[0].loss,
+        restart_losses=[results[0].loss["total"]],
         engine=engine,
         device=device,
-        epoch_seconds=fits[0].epoch_seconds,
+        epoch_seconds=results[0].epoch_seconds,
         warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
     )

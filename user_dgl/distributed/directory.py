@@ -1,11 +1,10 @@
-"""A cut graph on disk: for each rank what it holds, and for the first what a result needs.
+"""A partitioned graph on disk: a file for each rank, and one for the result on the first rank.
 
-Written once by ``user-dgl partition``; a rank then reads its own file and never the whole graph.
+``user-dgl partition`` writes it once. A rank then reads its own file and never the whole graph.
 """
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,13 @@ from user_dgl.graph.parts import Part
 from user_dgl.runtime.files import write_atomically
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
-# Settings that the parts depend on: a run with others needs parts of its own.
+# Settings that the parts depend on: a run with other values needs other parts.
 _DECISIVE = ("seed", "data", "features", "structure", "model")
 _REMEDY = "write the folder again with user-dgl partition"
-_NUMBERS = ("num_nodes", "num_pairs", "num_observed")
 
 
 class PartitionDirectory:
-    """Files of a cut graph.
+    """Files of a partitioned graph.
 
     Attributes
     ----------
@@ -42,20 +40,21 @@ class PartitionDirectory:
         self.path = Path(path)
 
     def check_free(self) -> None:
-        """Refuse a folder that holds something."""
+        """Refuse a path that is not an empty or absent folder."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(f"{self.path}: not empty; choose another folder")
 
-    def write(self, config: Config, holdings: list[RankData], whole: dict[str, Any]) -> None:
-        """Write the folder, whole or not at all.
+    def write(self, config: Config, rank_data: list[RankData], whole: dict[str, Any]) -> None:
+        """Write the folder completely or not at all.
 
         Parameters
         ----------
         config : Config
-            With the root of the data resolved.
-        holdings : list of RankData
+            Has an absolute root of the data.
+        rank_data : list of RankData
+            The data of each rank.
         whole : dict
-            What the first rank needs to report: tensors and plain types.
+            The data of the first rank for the result: tensors and plain types.
 
         Raises
         ------
@@ -66,8 +65,8 @@ class PartitionDirectory:
         try:
             shutil.rmtree(aside.path, ignore_errors=True)
             aside.path.mkdir(parents=True)
-            for rank, holding in enumerate(holdings):
-                save_checkpoint(aside._rank_file(rank, len(holdings)), _state(holding))
+            for rank, data in enumerate(rank_data):
+                save_checkpoint(aside._rank_file(rank, len(rank_data)), _to_state(data))
             save_checkpoint(aside.path / self.whole_file, whole)
             text = to_yaml(config).encode()
             write_atomically(aside.path / self.config_file, lambda file: file.write(text))
@@ -79,7 +78,7 @@ class PartitionDirectory:
             shutil.rmtree(aside.path, ignore_errors=True)
 
     def check(self, config: Config, num_ranks: int) -> None:
-        """Refuse settings or a number of ranks that the parts are not made for.
+        """Refuse settings or a number of ranks that the parts were not made for.
 
         Raises
         ------
@@ -105,11 +104,11 @@ class PartitionDirectory:
             )
 
     def read_whole(self) -> dict[str, Any]:
-        """What `write` got for the first rank."""
+        """Read what `write` got for the first rank."""
         return load_checkpoint(self.path / self.whole_file, _REMEDY)
 
     def read_rank_data(self, rank: int, size: int) -> RankData:
-        """What a rank holds.
+        """Read the data of a rank.
 
         Raises
         ------
@@ -117,7 +116,7 @@ class PartitionDirectory:
         """
         file = self._rank_file(rank, size)
         try:
-            return _rank_data(load_checkpoint(file, _REMEDY))
+            return _from_state(load_checkpoint(file, _REMEDY))
         except (KeyError, TypeError) as error:
             raise InputError(f"{file}: not of this version of user_dgl ({error})") from None
 
@@ -125,45 +124,87 @@ class PartitionDirectory:
         return self.path / f"rank-{rank}-of-{size}.pt"
 
 
-def _state(holding: RankData) -> dict[str, Any]:
-    """Tensors and plain types of a holding."""
-    shard, feat, view = holding.shard, holding.feat, holding.view
-    arrays = {"data": feat.data, "indices": feat.indices, "indptr": feat.indptr}
+def _to_state(data: RankData) -> dict[str, Any]:
+    """Return the content of a rank's file: tensors and plain types."""
+    part, feat, view = data.shard.part, data.feat, data.view
     return {
-        "part": vars(shard.part),
-        "nodes": vars(shard.nodes),
-        "pairs": vars(shard.pairs),
-        "pair_place": shard.pair_place,
-        "numbers": {name: getattr(holding, name) for name in _NUMBERS},
-        "feat": {name: torch.from_numpy(array) for name, array in arrays.items()},
+        "part": {
+            "nodes": part.nodes,
+            "num_owned": part.num_owned,
+            "pairs": part.pairs,
+            "owned": part.owned,
+            "src": part.src,
+            "dst": part.dst,
+        },
+        "nodes": _plan_to_state(data.shard.nodes),
+        "pairs": _plan_to_state(data.shard.pairs),
+        "pair_place": data.shard.pair_place,
+        "numbers": {
+            "num_nodes": data.num_nodes,
+            "num_pairs": data.num_pairs,
+            "num_observed": data.num_observed,
+        },
+        "feat": {
+            "data": torch.from_numpy(feat.data),
+            "indices": torch.from_numpy(feat.indices),
+            "indptr": torch.from_numpy(feat.indptr),
+        },
         "shape": feat.shape,
-        "mean": torch.from_numpy(holding.columns.mean),
-        "variance": torch.from_numpy(holding.columns.variance),
-        "observed": holding.observed,
-        "first_weight": holding.first_weight,
-        "digest": holding.digest,
-        "view": None
-        if view is None
-        else vars(replace(view, clusters=torch.from_numpy(view.clusters))),
+        "mean": torch.from_numpy(data.columns.mean),
+        "variance": torch.from_numpy(data.columns.variance),
+        "observed": data.observed,
+        "first_weight": data.first_weight,
+        "digest": data.digest,
+        "view": None if view is None else _view_to_state(view),
     }
 
 
-def _rank_data(state: dict[str, Any]) -> RankData:
-    feat, view = {name: array.numpy() for name, array in state["feat"].items()}, state["view"]
-    if view is not None:
-        view = SmoothedView(**{**view, "clusters": view["clusters"].numpy()})
+def _plan_to_state(plan: ExchangePlan) -> dict[str, Any]:
+    return {
+        "sent": plan.sent,
+        "sent_counts": plan.sent_counts,
+        "received_counts": plan.received_counts,
+    }
+
+
+def _view_to_state(view: SmoothedView) -> dict[str, Any]:
+    return {
+        "points": view.points,
+        "self_share": view.self_share,
+        "scores": view.scores,
+        "clusters": torch.from_numpy(view.clusters),
+        "centroids": view.centroids,
+        "projection": view.projection,
+    }
+
+
+def _from_state(state: dict[str, Any]) -> RankData:
+    """Restore the data of a rank from the content of its file.
+
+    Raises
+    ------
+    KeyError, TypeError
+        The content is not of this version.
+    """
+    numbers, view = state["numbers"], state["view"]
+    feat = {name: array.numpy() for name, array in state["feat"].items()}
+    shard = Shard(
+        Part(**state["part"]),
+        ExchangePlan(**state["nodes"]),
+        ExchangePlan(**state["pairs"]),
+        state["pair_place"],
+    )
     return RankData(
-        shard=Shard(
-            Part(**state["part"]),
-            ExchangePlan(**state["nodes"]),
-            ExchangePlan(**state["pairs"]),
-            state["pair_place"],
-        ),
-        **state["numbers"],
+        shard=shard,
+        num_nodes=numbers["num_nodes"],
+        num_pairs=numbers["num_pairs"],
+        num_observed=numbers["num_observed"],
         feat=sp.csr_matrix((feat["data"], feat["indices"], feat["indptr"]), shape=state["shape"]),
         columns=ColumnStatistics(state["mean"].numpy(), state["variance"].numpy()),
         observed=state["observed"],
         first_weight=state["first_weight"],
-        view=view,
+        view=None
+        if view is None
+        else SmoothedView(**{**view, "clusters": view["clusters"].numpy()}),
         digest=state["digest"],
     )

@@ -1,11 +1,12 @@
-"""``user-dgl launch``: run ``user-dgl train`` as several processes, on one machine or several.
+"""``user-dgl launch``: runs ``user-dgl train`` as several processes, on one machine or several.
 
 ``user-dgl launch --nproc 2 -- train CONFIG [section.key=value ...]``
 
-On several machines, the same command on each of them with its own ``--node-rank`` and the first
-one's ``--master-addr``; the output directory has to be one that all of them see. Processes are
-started and watched by torch's elastic agent, the engine of torchrun. Exit status: that of the
-process that failed first, so 2 for unusable input and 3 for a non-finite loss; 130 after Ctrl-C.
+On several machines, start the same command on each of them, with its own ``--node-rank`` and the
+``--master-addr`` of the first one. All machines must see the output directory. Torch's elastic
+agent, the engine of torchrun, starts and watches the processes. The exit status is the status of
+the process that failed first, so 2 for unusable input and 3 for a non-finite loss; it is 130 after
+Ctrl-C.
 """
 
 import argparse
@@ -17,11 +18,16 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+
+# Last lines of a failed process's log that are shown.
 _LAST_LINES = 20
-# Seconds for the epoch at hand after Ctrl-C. The agent of older torch allows 30.
+# Seconds that the present epoch may take after Ctrl-C. The agent of older torch allows 30.
 _EPOCH_S = 600
-# Exit status of a process that lost another one.
+# Exit status of a process that has lost another process.
 _LOST = 4
 
 
@@ -31,12 +37,17 @@ def launched() -> bool:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command line; returns the exit status.
+    """Run a command line.
 
     Parameters
     ----------
     argv : list of str, optional
         Arguments; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
     """
     arguments = _parse(argv)
     nproc = arguments.nproc
@@ -47,19 +58,21 @@ def main(argv: list[str] | None = None) -> int:
         return _launch(arguments, nproc, command, Path(folder))
 
 
-def _parse(argv) -> argparse.Namespace:
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="user-dgl launch",
         description="Run user-dgl train as several processes, on one machine or several.",
         usage="%(prog)s [options] -- train CONFIG [section.key=value ...]",
     )
     parser.add_argument(
-        "--nproc", type=_positive, help="processes here; default: one a GPU, without any 1"
+        "--nproc",
+        type=_positive,
+        help="processes on this machine; default: one for each GPU, or 1 without a GPU",
     )
     parser.add_argument(
         "--backend",
         choices=("gloo", "nccl"),
-        help="what they talk by, as distributed.backend; gloo lets them share a GPU",
+        help="communication backend, as distributed.backend; gloo lets processes share a GPU",
     )
     parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
     parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
@@ -75,7 +88,7 @@ def _parse(argv) -> argparse.Namespace:
         parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
     import torch
 
-    # What the command says of it counts too.
+    # The settings in the command count too.
     gpus = 0 if "device=cpu" in arguments.command else torch.cuda.device_count()
     if "distributed.backend=gloo" in arguments.command:
         arguments.backend = "gloo"
@@ -89,19 +102,20 @@ def _parse(argv) -> argparse.Namespace:
 
 
 def _with_backend(command: list[str], backend: str | None) -> list[str]:
-    """The command with the backend among its settings, which end where options begin."""
+    """Add the backend to the settings of the command, which end where its options begin."""
     if backend is None:
         return command
     end = next((at for at, word in enumerate(command) if word.startswith("-")), len(command))
     return [*command[:end], f"distributed.backend={backend}", *command[end:]]
 
 
-def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
+def _launch(arguments: argparse.Namespace, nproc: int, command: list[str], folder: Path) -> int:
+    """Run the processes to their end, and return the exit status."""
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    # What went wrong is told by the process that it happened to; the agent would tell it again.
+    # A failed process reports its error itself; the agent would report it again.
     logging.disable(logging.CRITICAL)
     config = LaunchConfig(
         min_nodes=arguments.nnodes,
@@ -127,10 +141,10 @@ def _launch(arguments, nproc: int, command: list[str], folder: Path) -> int:
     return 0
 
 
-def _rendezvous(arguments, folder: Path) -> dict:
-    """How the agents meet, and through it their processes."""
+def _rendezvous(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Configure how the agents find each other, and how their processes do."""
     if arguments.nnodes == 1:
-        # A file, and sockets on the loopback interface alone: nothing listens to the outside.
+        # A file, and sockets on the loopback interface only: nothing listens to the outside.
         os.environ["USER_DGL_STORE"] = str(folder / "store")
         os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
         os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
@@ -151,18 +165,19 @@ def _rendezvous(arguments, folder: Path) -> dict:
 
 
 def _loopback() -> str:
+    """Return the name of the loopback interface."""
     names = [name for _, name in socket.if_nameindex()]
     return next((name for name in ("lo", "lo0") if name in names), names[0])
 
 
-def _patience(launch_config: type) -> dict:
-    """How long processes that were asked to stop may take for the epoch that they are in."""
+def _patience(launch_config: type) -> dict[str, Any]:
+    """Set how long processes may take to finish their epoch after they were asked to stop."""
     fields = {field.name for field in dataclasses.fields(launch_config)}
     return {"shutdown_timeout": _EPOCH_S} if "shutdown_timeout" in fields else {}
 
 
-def _logs(launch_config: type, nproc: int, folder: Path) -> dict:
-    """The first process speaks to the terminal, the others to files of their own."""
+def _logs(launch_config: type, nproc: int, folder: Path) -> dict[str, Any]:
+    """Send the output of the first process to the terminal, and that of the others to files."""
     from torch.distributed.elastic.multiprocessing import Std
 
     redirects = {rank: Std.ALL for rank in range(1, nproc)} or Std.NONE
@@ -175,15 +190,15 @@ def _logs(launch_config: type, nproc: int, folder: Path) -> dict:
     return {"log_dir": str(logs), "redirects": redirects}
 
 
-def _first(failures: dict):
-    """The failure that the others follow from: a process that lost another one is no cause."""
+def _first(failures: dict[int, "ProcessFailure"]) -> "ProcessFailure":
+    """Return the failure that caused the others; one that lost another process is not a cause."""
     return min(
         failures.values(), key=lambda failure: (failure.exitcode == _LOST, failure.timestamp)
     )
 
 
-def _failed(failure, logs: Path) -> int:
-    """Tell what the process that failed first said, unless it did so itself; its exit status."""
+def _failed(failure: "ProcessFailure", logs: Path) -> int:
+    """Show the log of a failed process, unless it is the first one, and return the exit status."""
     for log in logs.rglob(f"{failure.local_rank}/stderr.log") if failure.local_rank else ():
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
         print("\n".join(lines), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``user-dgl partition``: cut a graph once, and write what each rank of a run needs."""
+"""``user-dgl partition``: splits a graph once and writes the data that each rank of a run needs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,21 +20,21 @@ from user_dgl.pipeline.result import ResultSections
 def write_partition(
     config: Config, num_parts: int, out: Path, log: Callable[[str], None]
 ) -> list[dict[str, int]]:
-    """Cut the graph of some settings and write what each rank of a run needs.
+    """Split the graph of some settings and write the data that each rank of a run needs.
 
     Parameters
     ----------
     config : Config
     num_parts : int
     out : Path
-        Folder, empty or absent.
+        An empty or absent folder.
     log : callable
-        Gets each line for people.
+        Called with each line of the log.
 
     Returns
     -------
     list of dict
-        Nodes, halo and pairs of each part.
+        Number of nodes, halo nodes and pairs of each part.
 
     Raises
     ------
@@ -44,20 +44,20 @@ def write_partition(
     directory = PartitionDirectory(out)
     directory.check_free()
     inputs, preparation = read_and_prepare(config, log)
-    holdings = split_among_ranks(inputs, preparation, num_parts)
+    rank_data = split_among_ranks(inputs, preparation, num_parts)
     whole = to_whole(inputs, ResultSections.of(preparation))
     root = str(data_root(config.data).resolve())
     resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
-    directory.write(resolved, holdings, whole)
-    parts = [holding.shard.part for holding in holdings]
+    directory.write(resolved, rank_data, whole)
+    parts = [data.shard.part for data in rank_data]
     return [
         {"nodes": part.num_owned, "halo": len(part.halo), "pairs": int(part.owned.sum())}
         for part in parts
     ]
 
 
-def to_whole(inputs: Inputs, choices: ResultSections) -> dict[str, Any]:
-    """What the first rank reports with, as tensors and plain types."""
+def to_whole(inputs: Inputs, sections: ResultSections) -> dict[str, Any]:
+    """Return the data that the first rank reports with, as tensors and plain types."""
     data, noisy = inputs.data, inputs.noisy
     return {
         "num_nodes": data.num_nodes,
@@ -72,11 +72,12 @@ def to_whole(inputs: Inputs, choices: ResultSections) -> dict[str, Any]:
         "num_clusters": inputs.config.model.num_clusters,
         "warnings": inputs.warnings,
         "has_features": data.feat is not None,
-        "choices": [choices.sections, choices.stages, choices.estimated_share],
+        "choices": [sections.by_name, sections.stages, sections.estimated_share],
     }
 
 
 def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, ResultSections]:
+    """Restore inputs and sections from the result of `to_whole`."""
     clean, noisy = (Graph(whole["num_nodes"], *whole[name]) for name in ("clean", "noisy"))
     labels, ids = whole["labels"], whole["node_ids"]
     data_notes, noise_notes = (tuple(notes) for notes in whole["notes"])
@@ -87,12 +88,12 @@ def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, ResultSec
         None if ids is None else tuple(ids),
         data_notes,
     )
-    perturbed = Perturbed(noisy, whole["added"], *whole["counts"], noise_notes)
+    num_added, num_removed = whole["counts"]
+    perturbed = Perturbed(noisy, whole["added"], num_added, num_removed, noise_notes)
     asked = config
     if not whole["has_features"]:
         config = without_judging(config)
     config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
     known = whole["num_features"], whole["warnings"]
-    return Inputs(asked, config, data, perturbed, None, None, *known), ResultSections(
-        *whole["choices"]
-    )
+    inputs = Inputs(asked, config, data, perturbed, None, None, *known)
+    return inputs, ResultSections(*whole["choices"])

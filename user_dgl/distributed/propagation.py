@@ -1,15 +1,18 @@
-"""Products with S and BatchNorm where each rank holds some of the rows."""
+"""Products with S and BatchNorm for matrices whose rows are distributed over the ranks."""
+
+from typing import Any
 
 import torch
 from torch import nn
 
-from user_dgl.distributed.ranks import Exchange
+from user_dgl.distributed.ranks import Exchange, Ranks
+from user_dgl.graph import Graph
 from user_dgl.graph.csr_engine import column_dot
 from user_dgl.graph.ops import edge_dot, neighbor_sum, weighted_degree
 
 
 class ShardPropagation:
-    """Stands for a `user_dgl.graph.propagation.Propagation` where each rank has rows of its own.
+    """Replaces `user_dgl.graph.propagation.Propagation` where each rank has its own rows.
 
     Parameters
     ----------
@@ -17,16 +20,26 @@ class ShardPropagation:
         Pairs of the part.
     weight : Tensor (p,)
     nodes : Exchange
+        Exchanges the rows of the halo.
     num_own : int
+        Number of nodes that the rank owns.
     num_nodes : int
-        Of the whole graph.
+        Number of nodes of the whole graph.
     engine : str
     """
 
-    def __init__(self, graph, weight, nodes: Exchange, num_own: int, num_nodes: int, engine: str):
+    def __init__(
+        self,
+        graph: Graph,
+        weight: torch.Tensor,
+        nodes: Exchange,
+        num_own: int,
+        num_nodes: int,
+        engine: str,
+    ):
         self._graph, self._nodes, self._num_own = graph, nodes, num_own
         self._num_nodes, self._engine = num_nodes, engine
-        # All pairs of the own nodes are at hand; the degree of the halo is its owner's to know.
+        # The part has all pairs of its own nodes. Only the owner knows the degree of a halo node.
         degree = 1 + weighted_degree(graph, weight, engine)[:num_own]
         scale = nodes.extend(degree.rsqrt()[:, None], "the degrees of the halo")
         self._off_diagonal = weight * edge_dot(graph, scale, engine)
@@ -34,7 +47,7 @@ class ShardPropagation:
         self._products = 0
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Own rows of S x, (n, d), of own rows x (n, d)."""
+        """Return the own rows (n, d) of S x from the own rows (n, d) of x."""
         self._products += 1
         x = self._nodes.extend(x, f"the halo of product {self._products}")
         weights = self._off_diagonal, self._diagonal
@@ -43,19 +56,19 @@ class ShardPropagation:
         )
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm by the statistics of all ranks' rows."""
+        """Apply BatchNorm with the statistics of all ranks' rows."""
         what = f"the statistics of layer {layer + 1}"
         return _BatchNorm.apply(
             x, norm.weight, norm.bias, norm.eps, self._num_nodes, self._nodes.ranks, what
         )
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """The rows as they are: a product asks for the others itself."""
+        """Return the own rows unchanged, because a product fetches the rows of the halo itself."""
         return hidden
 
 
 class _BatchNorm(torch.autograd.Function):
-    r"""BatchNorm of rows that ranks hold parts of.
+    r"""BatchNorm of a matrix whose rows are distributed over the ranks.
 
     .. math::
         \hat x = (x - \mu) / \sigma, \quad y = \gamma \hat x + b, \qquad
@@ -66,7 +79,16 @@ class _BatchNorm(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x, gamma, bias, eps, num_nodes, ranks, what):
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,
+        gamma: torch.Tensor,
+        bias: torch.Tensor,
+        eps: float,
+        num_nodes: int,
+        ranks: Ranks,
+        what: str,
+    ) -> torch.Tensor:
         variance, own_mean = torch.var_mean(x, 0, correction=0)
         mean = ranks.all_reduce_(own_mean * len(x), what) / num_nodes
         square = (variance + (own_mean - mean).square()) * len(x)
@@ -77,7 +99,7 @@ class _BatchNorm(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         x, gamma, mean, inverse = ctx.saved_tensors
         own = torch.stack([grad.sum(0), column_dot(grad, x)])
         own[1] = (own[1] - mean * own[0]) * inverse

@@ -1,7 +1,7 @@
-"""Several processes of one training: sums over all of them, rows that others own, one log.
+"""Communication between the processes of a training: sums, exchanged rows, shared objects.
 
-Everything goes through `torch.distributed`. Sums and exchanges take part in autograd; every rank
-calls them in the same order, forward and backward, as all ranks build the same graph of operations.
+Everything uses `torch.distributed`. Sums and exchanges take part in autograd. Every rank calls them
+in the same order, forward and backward, because all ranks build the same graph of operations.
 """
 
 import os
@@ -20,18 +20,20 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """The processes of this run, as seen by one of them.
+    """The processes of this run, from the view of one of them.
+
+    Each method takes a text ``what``, which names the data in the error if a rank does not answer.
 
     Parameters
     ----------
     timeout_s : float
-        How long one may wait for the others.
+        How long a rank waits for the others.
 
     Attributes
     ----------
     rank, size : int
     bytes_sent : int
-        What this rank has sent to others: rows of exchanges and its part of sums.
+        Bytes that this rank has sent to others: rows of exchanges and its part of sums.
     """
 
     def __init__(self, timeout_s: float):
@@ -40,23 +42,23 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is the rank that reads, reports and writes."""
+        """Whether this is the first rank, which reads, reports and writes."""
         return self.rank == 0
 
     def all_reduce(self, x: torch.Tensor, what: str) -> torch.Tensor:
-        """Sum of the x of all ranks; the gradient of a sum is that of all ranks' losses."""
+        """Sum x over all ranks. The gradient of the sum is summed over all ranks' losses."""
         return _AllReduce.apply(x, self, what)
 
     def all_reduce_replicated(self, x: torch.Tensor, what: str) -> torch.Tensor:
-        """Sum over ranks for a loss that every rank computes; the backward pass is the identity.
+        """Sum x over all ranks for a loss that every rank computes.
 
-        `all_reduce` would sum the gradients of all ranks, so that the one loss would count as often
-        as there are ranks.
+        The backward pass is the identity. With `all_reduce`, the gradients of all ranks would be
+        summed, and the one loss would count as many times as there are ranks.
         """
         return _AllReduceReplicated.apply(x, self, what)
 
     def all_reduce_(self, x: torch.Tensor, what: str) -> torch.Tensor:
-        """x (in place) with those of all others added, without autograd."""
+        """Add the x of all other ranks to x (in place), without autograd."""
         if self.size > 1:
             self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
             with self.waiting(what):
@@ -74,9 +76,10 @@ class Ranks:
         sent: Sequence[int],
         what: str,
     ) -> None:
-        """Rows from every rank into ``out``.
+        """Exchange rows with every rank.
 
-        The first ``sent[0]`` of x go to rank 0, the next ``sent[1]`` to rank 1, and so on.
+        The first ``sent[0]`` rows of x go to rank 0, the next ``sent[1]`` to rank 1, and so on. The
+        received rows are written to ``out``, in the order of the ranks.
         """
         if self.size > 1:
             self.bytes_sent += x.numel() * x.element_size()
@@ -91,12 +94,12 @@ class Ranks:
                     out.copy_(into)
 
     def broadcast_from_first(self, make: Callable[[], T], what: str) -> T:
-        """What the first rank makes, for all; a fault there is every rank's fault.
+        """Call ``make`` on the first rank and return its result on all ranks.
 
         Raises
         ------
         InputError
-            As on the first rank, on the others a `ReportedError`.
+            The error of ``make`` on the first rank, and a `ReportedError` on the others.
         """
         outcome: list[Any] = [None, None]
         if self.first:
@@ -111,25 +114,30 @@ class Ranks:
         return outcome[0] if self.first else shared[0]
 
     def run_on_all(self, make: Callable[[], T], what: str) -> T:
-        """What this rank makes; a fault of one rank is every rank's, and told by the first.
+        """Call ``make`` on every rank and return the rank's own result.
+
+        If it fails on one rank, it fails on all of them, and the first rank reports the error.
 
         Raises
         ------
         InputError
-            That of the first rank that has one, on all others a `ReportedError`.
+            The error of the lowest rank that has one; on all ranks but the first, a
+            `ReportedError`.
         """
-        made, error = None, None
+        made: list[T] = []
+        error = None
         try:
-            made = make()
+            made.append(make())
         except InputError as fault:
             error = fault
         errors: list[Any] = [None] * self.size
         with self.waiting(what):
             dist.all_gather_object(errors, error)
         self._agree(next((fault for fault in errors if fault is not None), None))
-        return made
+        return made[0]
 
     def _agree(self, error: InputError | None) -> None:
+        """Raise an error that all ranks know about, if there is one."""
         if error is None:
             return
         if self.first:
@@ -138,38 +146,52 @@ class Ranks:
         raise ReportedError(str(error))
 
     def leave_to_first(self) -> None:
-        """Give the first rank time to tell a fault of all: the launcher ends the others with it."""
+        """Give the first rank time to report a common error before the launcher ends the others."""
         if not self.first:
             with suppress(RankError):
                 self.wait("the first rank, which tells what is wrong")
 
     def scatter(self, items: Sequence[T] | None, what: str) -> T:
-        """The item of this rank; ``items`` counts on the first."""
+        """Return the item of this rank. Only the ``items`` of the first rank are read."""
         mine: list[Any] = [None]
         with self.waiting(what):
             dist.scatter_object_list(mine, None if items is None else list(items))
         return mine[0]
 
     def gather(self, item: T, what: str) -> list[T] | None:
-        """The items of all ranks on the first, None on the others."""
+        """Return the items of all ranks on the first rank, and None on the others."""
         items: list[Any] | None = [None] * self.size if self.first else None
         with self.waiting(what):
             dist.gather_object(item, items)
         return items
 
+    def gather_checked(
+        self, item: T, check: Callable[[list[T]], None], what: str
+    ) -> list[T] | None:
+        """Gather the items of all ranks, and fail on all ranks if the first refuses the items.
+
+        Raises
+        ------
+        InputError
+            The error of ``check`` on the first rank, and a `ReportedError` on the others.
+        """
+        items = self.gather(item, what)
+        self.broadcast_from_first(lambda: None if items is None else check(items), what)
+        return items
+
     def wait(self, what: str) -> None:
-        """Until all ranks are here."""
+        """Wait until all ranks are here."""
         with self.waiting(what):
-            # Not dist.barrier: with a GPU that would only wait until its stream is told to.
+            # dist.barrier is not used: on a GPU it only waits until its stream has been told to.
             _completed(dist.all_reduce(torch.zeros(1), async_op=True))
 
     def _by_way_of_cpu(self, x: torch.Tensor) -> bool:
-        """Whether gloo talks, which exchanges no rows of a GPU."""
+        """Return whether x must pass through the CPU: gloo exchanges no rows of a GPU."""
         return x.is_cuda and dist.get_backend() == "gloo"
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Says what this rank waited for where the others do not answer.
+        """Turn an error of the communication into one that says what this rank waited for.
 
         Raises
         ------
@@ -188,65 +210,64 @@ class Ranks:
 
 
 def _completed(work: dist.Work) -> None:
-    """Wait by the work: where torch itself does, it need not keep to TORCH_NCCL_BLOCKING_WAIT."""
+    """Wait with `Work.wait`; torch's own waiting may ignore TORCH_NCCL_BLOCKING_WAIT."""
     work.wait()
 
 
 @contextmanager
 def joined(backend: str, timeout_s: float, device: torch.device) -> Iterator[Ranks]:
-    """The ranks that a launcher started, together for as long as the block lasts.
+    """Join the ranks that a launcher has started, for the duration of the block.
 
-    They meet as the environment says: in the file ``USER_DGL_STORE`` on one machine, else at
-    ``MASTER_ADDR`` and ``MASTER_PORT``, as with torchrun.
+    They meet where the environment says: in the file ``USER_DGL_STORE`` on one machine, else at
+    ``MASTER_ADDR`` and ``MASTER_PORT`` as with torchrun.
 
     Parameters
     ----------
     backend : str
-        ``gloo`` or ``nccl``; with the latter, what is not on a GPU goes by gloo.
+        ``gloo`` or ``nccl``. With nccl, data outside a GPU still go through gloo.
     timeout_s : float
     device : torch.device
-        Where this process trains.
+        Device of this process.
 
     Raises
     ------
     RankError
-        Not all came.
+        Some ranks did not join in time.
     """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    timeout, how = timedelta(seconds=timeout_s), {}
+    timeout, store = timedelta(seconds=timeout_s), None
     file = os.environ.get("USER_DGL_STORE")
     if file:
         store = dist.FileStore(file, size)
         store.set_timeout(timeout)
-        how = {"store": store}
     if device.type == "cuda":
         torch.cuda.set_device(device)
     if backend == "nccl":
-        # So that a rank that waits in vain says so, and is not ended by a watchdog.
+        # A rank that waits in vain then raises an error instead of being ended by a watchdog.
         os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
         backend = "cpu:gloo,cuda:nccl"
     try:
-        dist.init_process_group(backend, timeout=timeout, rank=rank, world_size=size, **how)
+        dist.init_process_group(backend, timeout=timeout, rank=rank, world_size=size, store=store)
     except RuntimeError as error:
         raise RankError(
             f"rank {rank} of {size}: the others did not come within {timeout_s:g} s ({error})"
         ) from None
     yield Ranks(timeout_s)
-    # Not after a fault: that could wait for others, or abort where they have gone.
+    # Not after an error: this could wait for other ranks, or abort if they have gone.
     dist.destroy_process_group()
 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """Rows that a rank owns, followed by those that it needs of others.
+    """Extends the rows that a rank owns by the rows that it needs of other ranks.
 
     Attributes
     ----------
     ranks : Ranks
     sent : int64 Tensor
-        Places of the own rows that others need, those for rank 0 first.
+        Places of the own rows that other ranks need, those for rank 0 first.
     sent_counts, received_counts : tuple of int
-        For and from each rank.
+        Number of rows sent to and received from each rank.
     """
 
     ranks: Ranks
@@ -255,7 +276,7 @@ class Exchange:
     received_counts: tuple[int, ...]
 
     def extend(self, x: torch.Tensor, what: str) -> torch.Tensor:
-        """Own rows (n, ...), then those of others (h, ...); gradients return to their owner."""
+        """Return own rows (n, ...) and then others' rows (h, ...); gradients go to the owners."""
         if self.ranks.size == 1:
             return x
         return _Extend.apply(x, self, what)
@@ -263,30 +284,30 @@ class Exchange:
 
 class _AllReduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, ranks, what):
+    def forward(ctx: Any, x: torch.Tensor, ranks: Ranks, what: str) -> torch.Tensor:
         ctx.ranks, ctx.what = ranks, what
         return ranks.all_reduce_(x.clone(), what)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         return ctx.ranks.all_reduce_(grad.clone(), f"the gradient of {ctx.what}"), None, None
 
 
 class _AllReduceReplicated(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, ranks, what):
+    def forward(ctx: Any, x: torch.Tensor, ranks: Ranks, what: str) -> torch.Tensor:
         return ranks.all_reduce_(x.clone(), what)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         return grad, None, None
 
 
 class _Extend(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, exchange, what):
+    def forward(ctx: Any, x: torch.Tensor, exchange: Exchange, what: str) -> torch.Tensor:
         n = len(x)
         ctx.exchange, ctx.what, ctx.num_own = exchange, what, n
         out = x.new_empty(n + sum(exchange.received_counts), *x.shape[1:])
@@ -302,7 +323,7 @@ class _Extend(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         exchange, n = ctx.exchange, ctx.num_own
         back = grad.new_empty(len(exchange.sent), *grad.shape[1:])
         exchange.ranks.exchange_rows(

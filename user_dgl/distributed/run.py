@@ -1,14 +1,14 @@
-"""A run by several processes: the first reads, cuts and writes, all of them train.
+"""A run by several processes: the first one reads, splits and writes the data, and all train.
 
-``user-dgl launch`` starts the processes; each of them calls `train`.
+``user-dgl launch`` starts the processes, and each of them calls `train`.
 """
 
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -39,14 +39,14 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     ----------
     config : Config
     output_dir : Path
-        Where all ranks can write: each writes its own checkpoints.
+        A folder that all ranks can write to: each rank writes its own checkpoints.
     log : callable
-        Gets each line for people, on the first rank.
+        Called with each line of the log, on the first rank.
 
     Returns
     -------
     dict or None
-        The content of ``result.json`` on the first rank.
+        The content of ``result.json`` on the first rank, None on the others.
 
     Raises
     ------
@@ -63,18 +63,17 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         if fault is not None:
             raise fault
 
-    def same_backend() -> None:
+    def check_same(backends: list[str]) -> None:
         if len(set(backends)) > 1:
             raise InputError(
-                f"the processes would talk by {' and '.join(sorted(set(backends)))}, as their "
-                "machines have it: set distributed.backend=gloo"
+                f"the machines choose different backends, {' and '.join(sorted(set(backends)))}: "
+                "set distributed.backend=gloo"
             )
 
     with joined(backend, config.distributed.timeout_s, device) as ranks:
-        # Told together: alone, each would say it, or be ended before it can.
+        # All ranks check together. Alone, each would report the error, or be ended before it can.
         ranks.run_on_all(check, "the devices of all ranks")
-        backends = ranks.gather(backend, "the backends of all ranks")
-        ranks.broadcast_from_first(same_backend, "the backends of all ranks")
+        ranks.gather_checked(backend, check_same, "the backends of all ranks")
         try:
             return _Run(config, output_dir, log, ranks, device).train()
         except NonFiniteLossError:
@@ -82,39 +81,77 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
             raise
 
 
-class _Run:
-    """One rank's way through a run."""
+class _Plan(NamedTuple):
+    """The decisions of the first rank, which all ranks follow.
 
-    def __init__(self, config: Config, output_dir: Path, log, ranks: Ranks, device: torch.device):
+    Only the command line of the first rank counts, because each machine has one of its own.
+
+    Attributes
+    ----------
+    config : Config
+    output_dir : str
+    partition : str or None
+        Folder of the parts; None: the first rank splits the graph.
+    """
+
+    config: Config
+    output_dir: str
+    partition: str | None
+
+
+@dataclass(eq=False)
+class _FirstRank:
+    """Data that only the first rank holds.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    sections : ResultSections
+    rank_data : list of RankData or None
+        The data of each rank, until they are sent; None if each rank reads its own file.
+    """
+
+    inputs: Inputs
+    sections: ResultSections
+    rank_data: list[RankData] | None = None
+
+
+class _Run:
+    """The steps of a run on one rank."""
+
+    def __init__(
+        self,
+        config: Config,
+        output_dir: Path,
+        log: Callable[[str], None],
+        ranks: Ranks,
+        device: torch.device,
+    ):
         self.config, self.output_dir, self.ranks, self.device = config, output_dir, ranks, device
-        self.log = log if ranks.first else lambda line: None
+        self.log = log if ranks.first else _ignore
         self.started = time.perf_counter()
-        # On the first rank.
-        self.inputs: Inputs | None = None
-        self.choices: ResultSections | None = None
-        self.of_ranks: list[RankData] | None = None
-        self.finished: dict[str, Any] | None = None
+        # `_prepare` sets one of these on the first rank. On the others both stay None.
+        self._on_first: _FirstRank | None = None
+        self._earlier_result: dict[str, Any] | None = None
+
+    @property
+    def first(self) -> _FirstRank:
+        """The data of the first rank, which only that rank may ask for."""
+        assert self._on_first is not None, "only the first rank holds these data"
+        return self._on_first
 
     def train(self) -> dict[str, Any] | None:
+        """Run all steps; returns the content of ``result.json`` on the first rank."""
         ranks = self.ranks
-        # What the first rank's command line says, for all: each machine has one of its own.
         plan = ranks.broadcast_from_first(self._prepare, "the data, which rank 0 loads")
         if plan is None:
-            return self.finished
-        config, output_dir, folder = plan
-        run = RunDirectory(Path(output_dir))
-        if folder is None:
-            data = ranks.scatter(self.of_ranks, "its part of the graph, which rank 0 cuts")
-            self.of_ranks = None
-        else:
-            parts = PartitionDirectory(Path(folder))
-            data = ranks.run_on_all(
-                lambda: parts.read_rank_data(ranks.rank, ranks.size), "the parts of all ranks"
-            )
+            return self._earlier_result
+        run = RunDirectory(Path(plan.output_dir))
+        data = self._receive_data(plan)
 
         def begin() -> None:
             ranks.broadcast_from_first(
-                lambda: run.begin(self.inputs.resolved(self.output_dir), checkpoint),
+                lambda: run.begin(self.first.inputs.resolved(self.output_dir), checkpoint),
                 "the run directory",
             )
 
@@ -124,74 +161,76 @@ class _Run:
             save=lambda state: save_shards(run, state, ranks),
             begin=begin,
         )
-        trainer = ShardTrainer(
-            data,
-            config,
-            ranks,
-            self.device,
-            hooks,
+        trainer = ShardTrainer(data, plan.config, ranks, self.device, hooks)
+        self._check_memory(plan.config, data, trainer.memory.expected_mb)
+        # Everything that can be checked has been checked before an existing file is changed.
+        checkpoint = ranks.broadcast_from_first(
+            lambda: self._checkpoint_to_resume(run), "the run directory"
         )
-        self._check_memory(config, data, trainer.memory.expected_mb)
-        # Nothing that was there is touched before all that can be checked is.
-        checkpoint = ranks.broadcast_from_first(lambda: self._to_resume(run), "the run directory")
         names = None if checkpoint is None else checkpoint["shards"]
         checkpoints = ranks.run_on_all(
             lambda: None if names is None else [load_checkpoint(run.path / n) for n in names],
             "the checkpoints of all ranks",
         )
         if ranks.first:
-            self.log(self.inputs.summary(trainer.engine, self.output_dir))
+            self.log(self.first.inputs.summary(trainer.engine, self.output_dir))
         with hooks.stop.listening():
-            fit = trainer.fit(checkpoints)
-        part = data.shard.part
-        sizes = {
-            "nodes": part.num_owned,
-            "halo": len(part.halo),
-            "pairs": int(part.owned.sum()),
-            "cut_pairs": int((~part.owned).sum()),
-            "peak_memory_mb": peak_memory_mb(),
-            "gpu_peak_memory_mb": gpu_peak_memory_mb(),
-        }
+            own_result = trainer.fit(checkpoints)
+        sizes = _sizes(data)
         engine, device = trainer.engine, device_name(trainer.device)
         del trainer, data
-        everyone = ranks.gather((fit, sizes), "the results of all ranks")
-        if not ranks.first:
+        everyone = ranks.gather((own_result, sizes), "the results of all ranks")
+        if everyone is None:
             return None
-        fits, counts = zip(*everyone, strict=True)
-        self.choices.sections["ranks"] = list(counts)
-        whole = assembled(list(fits), self.inputs.config, engine, device)
-        return write_outputs(run, self.inputs, whole, self.choices, self.started, self.log)
+        inputs, sections = self.first.inputs, self.first.sections
+        sections.by_name["ranks"] = [of_rank for _, of_rank in everyone]
+        whole = assembled([result for result, _ in everyone], inputs.config, engine, device)
+        return write_outputs(run, inputs, whole, sections, self.started, self.log)
 
-    def _prepare(self) -> tuple[Config, str, str | None] | None:
-        """On the first rank: data, preparation, parts; None where the run is finished."""
+    def _prepare(self) -> _Plan | None:
+        """Load and split the data on the first rank; None if the run is finished already."""
         self.config.check_distributed()
         resolve_engine(self.config.structure.engine)
-        self.finished = finished_result(self.config, self.output_dir, self.log)
-        if self.finished is not None:
+        self._earlier_result = finished_result(self.config, self.output_dir, self.log)
+        if self._earlier_result is not None:
             return None
         size, folder = self.ranks.size, self.config.distributed.partition
         if folder is None:
-            self.inputs, preparation = read_and_prepare(self.config, self.log)
-            self.choices = ResultSections.of(preparation)
-            self.of_ranks = split_among_ranks(self.inputs, preparation, size)
+            inputs, preparation = read_and_prepare(self.config, self.log)
+            sections = ResultSections.of(preparation)
+            rank_data, partition = split_among_ranks(inputs, preparation, size), None
         else:
             parts = PartitionDirectory(Path(folder).resolve())
             parts.check(self.config, size)
             if self.config.eval.floors:
                 raise InputError(
-                    "eval.floors sees the features of the whole graph, of which only parts are at "
-                    "hand: set it to false, or distributed.partition to null"
+                    "eval.floors reads the features of the whole graph, but only its parts are "
+                    "there: set it to false, or distributed.partition to null"
                 )
-            self.inputs, self.choices = from_whole(parts.read_whole(), self.config)
-        self.choices = replace(self.choices, world_size=size)
-        output_dir = str(self.output_dir.resolve())
-        return self.inputs.config, output_dir, folder and str(parts.path)
+            inputs, sections = from_whole(parts.read_whole(), self.config)
+            rank_data, partition = None, str(parts.path)
+        self._on_first = _FirstRank(inputs, replace(sections, world_size=size), rank_data)
+        return _Plan(inputs.config, str(self.output_dir.resolve()), partition)
+
+    def _receive_data(self, plan: _Plan) -> RankData:
+        """Get the data of this rank, from the first rank or from the folder of the parts."""
+        ranks = self.ranks
+        if plan.partition is not None:
+            parts = PartitionDirectory(Path(plan.partition))
+            return ranks.run_on_all(
+                lambda: parts.read_rank_data(ranks.rank, ranks.size), "the parts of all ranks"
+            )
+        rank_data = self.first.rank_data if ranks.first else None
+        data = ranks.scatter(rank_data, "its part of the graph, which rank 0 cuts")
+        if ranks.first:
+            self.first.rank_data = None  # the training needs the memory
+        return data
 
     def _check_memory(self, config: Config, data: RankData, expected_mb: float) -> None:
-        """Refuse what a machine or its GPUs cannot hold; log what is expected."""
+        """Refuse what a machine or its GPUs cannot hold, and log the expected memory."""
         ranks, part, what = self.ranks, data.shard.part, "the memory of all ranks"
-        if ranks.first and config.eval.floors and self.inputs.raw_feat is not None:
-            expected_mb = max(expected_mb, floors_memory_mb(config, self.inputs.raw_feat))
+        if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
+            expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
         if self.device.type == "cuda":
             here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
             sharing = -(-here // torch.cuda.device_count())
@@ -202,18 +241,19 @@ class _Run:
                 what,
             )
         machine = os.environ.get("GROUP_RANK", "0")
-        everyone = ranks.gather((machine, expected_mb, machine_memory_mb()), what)
-        ranks.broadcast_from_first(lambda: check_machines(everyone), what)
-        if ranks.first:
+        needs = (machine, expected_mb, machine_memory_mb())
+        everyone = ranks.gather_checked(needs, check_machines, what)
+        if everyone is not None:
             each = [expected for _, expected, _ in everyone]
             self.log(
                 f"Memory: about {sum(each) / 1000:.2f} GB at the peak in {len(each)} processes, "
                 f"{max(each) / 1000:.2f} in the largest"
             )
 
-    def _to_resume(self, run: RunDirectory) -> dict[str, Any] | None:
-        """On the first rank: the checkpoint to go on from, which names the files of all."""
-        checkpoint = run.checkpoint_to_resume(self.inputs.resolved(self.output_dir))
+    def _checkpoint_to_resume(self, run: RunDirectory) -> dict[str, Any] | None:
+        """Load on the first rank the checkpoint to resume, which names the shards of all ranks."""
+        resolved = self.first.inputs.resolved(self.output_dir)
+        checkpoint = run.checkpoint_to_resume(resolved)
         if checkpoint is None:
             return None
         if "shards" not in checkpoint:
@@ -227,13 +267,30 @@ class _Run:
         return checkpoint
 
 
+def _ignore(line: str) -> None:
+    """Drop a line of the log, on all ranks but the first."""
+
+
+def _sizes(data: RankData) -> dict[str, Any]:
+    """Return the sizes of a rank's part and its peak memory, for ``result.json``."""
+    part = data.shard.part
+    return {
+        "nodes": part.num_owned,
+        "halo": len(part.halo),
+        "pairs": int(part.owned.sum()),
+        "cut_pairs": int((~part.owned).sum()),
+        "peak_memory_mb": peak_memory_mb(),
+        "gpu_peak_memory_mb": gpu_peak_memory_mb(),
+    }
+
+
 def check_machines(everyone: list[tuple[str, float, float]]) -> None:
-    """Refuse more than a machine has.
+    """Refuse processes that need more memory than a machine has.
 
     Parameters
     ----------
     everyone : list of (str, float, float)
-        Of each rank its machine, its expected peak and the machine's memory, in 10^6 bytes.
+        The machine of each rank, the rank's expected peak, and the machine's memory, in 10^6 bytes.
 
     Raises
     ------
@@ -251,7 +308,7 @@ def check_machines(everyone: list[tuple[str, float, float]]) -> None:
 
 
 def save_shards(run: RunDirectory, state: dict[str, Any], ranks: Ranks) -> None:
-    """A checkpoint of all ranks: valid once the first names the files of all."""
+    """Write a checkpoint of all ranks. It is valid once the first rank has listed all shards."""
     epoch = state["progress"]["epoch"]
     names = [f"checkpoint-{epoch}-{rank}.pt" for rank in range(ranks.size)]
     run.save_shard(names[ranks.rank], state)

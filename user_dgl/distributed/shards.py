@@ -1,4 +1,4 @@
-"""What each process of a distributed run holds of a graph: a part of it, and what it exchanges."""
+"""The data of each process of a distributed run: a part of the graph and plans of exchange."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,14 @@ from user_dgl.graph.parts import Part, parts_of
 
 @dataclass(frozen=True, eq=False)
 class ExchangePlan:
-    """Which rows of its own a rank sends, and how many it sends to and gets from each rank.
+    """The rows that a rank sends, and how many rows it exchanges with each rank.
 
     Attributes
     ----------
     sent : int64 Tensor
-        Places of own rows, those for rank 0 first.
+        Places of the own rows that are sent, those for rank 0 first.
     sent_counts, received_counts : tuple of int
+        Number of rows sent to and received from each rank.
     """
 
     sent: torch.Tensor
@@ -30,17 +31,18 @@ class ExchangePlan:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """The part of a rank.
+    """The part of the graph that a rank holds.
 
     Attributes
     ----------
     part : Part
     nodes : ExchangePlan
-        Rows of nodes: own ones, and those of the halo as the part has them.
+        Exchanges rows of nodes: the own nodes, followed by the halo in the order of the part.
     pairs : ExchangePlan
-        The same for pairs: own ones in the order of the part, then those of others by rank.
+        Exchanges rows of pairs: the owned pairs in the order of the part, followed by the other
+        pairs of the part by owner.
     pair_place : int64 Tensor (p,)
-        Place of each pair of the part in that order.
+        Place of each pair of the part in the order of ``pairs``.
     """
 
     part: Part
@@ -50,7 +52,7 @@ class Shard:
 
 
 def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shard]:
-    """One shard for each rank, for an assignment (N,) of nodes to 0..num_ranks-1.
+    """Make the shards of all ranks from an assignment (N,) of the nodes to 0..num_ranks-1.
 
     Parameters
     ----------
@@ -62,13 +64,13 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
     Raises
     ------
     ValueError
-        A rank without nodes.
+        A rank has no nodes.
     """
     parts = parts_of(graph, assignment, num_ranks)
     if len(parts) < num_ranks:
         raise ValueError(f"nodes for {len(parts)} of {num_ranks} ranks")
     own_nodes = [part.nodes[: part.num_owned].numpy() for part in parts]
-    # Positions in the whole graph of the pairs that each rank owns, in the order of its part.
+    # Positions of each rank's owned pairs in the whole graph, in the order of its part.
     own_pairs = [part.pairs[part.owned].numpy() for part in parts]
     node_lists = _exchange_plans(
         own_nodes, [(part.halo.numpy(), assignment[part.halo.numpy()]) for part in parts]
@@ -87,13 +89,13 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
         foreign.append((pairs[order], owner[order]))
         places.append(torch.from_numpy(place))
     pair_lists = _exchange_plans(own_pairs, foreign)
-    return [Shard(*of_rank) for of_rank in zip(parts, node_lists, pair_lists, places, strict=True)]
+    return [Shard(*fields) for fields in zip(parts, node_lists, pair_lists, places, strict=True)]
 
 
 def _exchange_plans(
     own: list[np.ndarray], wanted: list[tuple[np.ndarray, np.ndarray]]
 ) -> list[ExchangePlan]:
-    """Plan of each rank, from the ids that it owns and those that it wants with their owners."""
+    """Make the plans of all ranks from the ids that each owns, and those it wants with owners."""
     num_ranks = len(own)
     counts = np.array([np.bincount(owner, minlength=num_ranks) for _, owner in wanted])
     place = [np.argsort(ids, kind="stable") for ids in own]
@@ -115,24 +117,25 @@ def _exchange_plans(
 
 @dataclass(frozen=True, eq=False)
 class RankData:
-    """All that a rank needs of data and preparation.
+    """The data and results of preparation that a rank needs.
 
     Attributes
     ----------
     shard : Shard
     num_nodes, num_pairs, num_observed : int
-        Of the whole graph.
+        Sizes of the whole graph.
     feat : scipy CSR (n, F)
-        Of its own nodes.
+        Features of the own nodes.
     columns : ColumnStatistics
-        Of all nodes.
+        Statistics of all nodes.
     observed : bool Tensor (p,)
         Which pairs of the part are observed edges.
     first_weight : Tensor (p,)
+        Initial weights of the pairs in A'.
     view : SmoothedView or None
-        With the points and clusters of its own nodes.
+        The view with the points and clusters of the own nodes.
     digest : str
-        Of all pairs and features, to know them again.
+        Digest of all pairs and features, to recognise them when a run resumes.
     """
 
     shard: Shard

@@ -1,16 +1,15 @@
 """Training of USER by several processes, each of which holds a part of the graph.
 
-The training is that of `training.trainer.Trainer`, to rounding. Each rank computes the rows of its
-own nodes: products with S take the rows of the halo from the ranks that own them, and gradients go
-back the same way; statistics of BatchNorm and the sums that the loss is a function of are summed
-over all ranks; the gradients of the network too, so that every rank makes the same step. Weights of
-A' and their moments of Adam exist once, on the rank that owns the pair.
+The training equals that of `training.trainer.Trainer`, up to rounding. Each rank computes the rows
+of its own nodes. Products with S fetch the rows of the halo from the ranks that own them, and
+gradients return on the same way. The statistics of BatchNorm, the sums that the loss is a function
+of, and the gradients of the network are summed over all ranks, so that every rank makes the same
+step. The weights of A' and their moments of Adam exist only on the rank that owns the pair.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -42,8 +41,10 @@ class ShardTrainer(EpochLoop):
     ranks : Ranks
     device : torch.device
     hooks : Hooks
-        Of which the first rank alone calls ``log`` and ``record``.
+        Only the first rank calls ``log`` and ``record``.
     """
+
+    optimizer: torch.optim.Adam
 
     def __init__(
         self,
@@ -84,12 +85,19 @@ class ShardTrainer(EpochLoop):
         )
         self.model: USER
 
+    @property
+    def num_clusters(self) -> int:
+        """The number of clusters to find, which the stages before training have fixed."""
+        num_clusters = self.config.model.num_clusters
+        assert isinstance(num_clusters, int), "the first rank replaces auto by a number"
+        return num_clusters
+
     def _exchange(self, plan: ExchangePlan) -> Exchange:
         sent = plan.sent.to(self.device)
         return Exchange(self.ranks, sent, plan.sent_counts, plan.received_counts)
 
     def build(self) -> None:
-        """The same first network on every rank, beside the weights of the pairs that it owns."""
+        """Make the same network on every rank, and the weights of the pairs that the rank owns."""
         structure = LearnedAdjacency(
             self._graph,
             self._observed,
@@ -108,24 +116,26 @@ class ShardTrainer(EpochLoop):
         self.make_optimizer(self.model, structure)
 
     def resume(self, checkpoint: list[dict[str, Any]]) -> None:
-        """Go on from the checkpoints of all ranks of an earlier run, of any number."""
+        """Resume from the checkpoints of all ranks of an earlier run, which may have been more."""
         what = "the checkpoints, which all ranks go on from"
         self.ranks.run_on_all(lambda: super(ShardTrainer, self).resume(checkpoint), what)
 
     def _forward(self) -> State:
-        """The state of the own nodes; memberships of the halo too."""
+        """Compute the state of the own nodes, and also the memberships of the halo."""
         data, part = self.data, self.data.shard.part
         own_weight = self.model.structure()[0]
         weight = self._pairs.extend(own_weight, "the weights of cut pairs")
         weight = weight.index_select(0, self._pair_place)
-        propagation = ShardPropagation(
+        shard_propagation = ShardPropagation(
             self._graph, weight, self._nodes, part.num_owned, data.num_nodes, self.engine
         )
+        # It has the methods of a Propagation that the encoders call.
+        propagation = cast(Propagation, shard_propagation)
         hidden, logits, dropped = self.model.forward_part(self.features, propagation)
         assignment = self._nodes.extend(torch.softmax(dropped, 1), "the memberships of the halo")
         return State(
             graph=self._graph,
-            # Each pair counts on the rank that owns it.
+            # Each pair counts only on the rank that owns it.
             weights=(weight * self._owned,),
             observed=self._observed & self._owned,
             learnable=self.model.structure.learnable,
@@ -137,7 +147,7 @@ class ShardTrainer(EpochLoop):
         )
 
     def _terms(self, state: State) -> dict[str, torch.Tensor]:
-        """Weighted terms (1,) of the loss of the whole graph."""
+        """Compute the weighted terms (1,) of the loss of the whole graph."""
         loss, centre = self.config.loss, None
         if loss.needs_embedding_mean:
             own, what = state.hidden[0].sum(0), "the mean of the embeddings"
@@ -151,16 +161,17 @@ class ShardTrainer(EpochLoop):
             parts = joined.split([tensor.numel() for tensor in tensors])
             shaped = [p.view_as(t) for p, t in zip(parts, tensors, strict=True)]
             sums = sums.with_tensors(shaped)
-        if centre is not None and loss.davies_bouldin_form == "soft_features":
-            # Where the whole loss reads it, every rank has all of its gradient.
+        of_features = loss.davies_bouldin_form == "soft_features"
+        if centre is not None and of_features:
+            # The whole loss reads this mean, so that every rank has its full gradient.
             mean = self.ranks.all_reduce_replicated(own, what).double() / self.data.num_nodes
             (index,) = sums.by_term["davies_bouldin"]
             changed = {"davies_bouldin": (replace(index, mean=mean),)}
             sums = LossSums(sums.by_term | changed)
-        return self.loss.terms(sums, 1, self.config.model.num_clusters)
+        return self.loss.terms(sums, 1, self.num_clusters)
 
     def step(self) -> EpochReport:
-        """One update with all ranks' nodes and pairs."""
+        """Make an update with the nodes and pairs of all ranks."""
         self.model.train()
         draw_by(self.model, self.config.seed, self.progress.epoch, self._own_nodes)
         sent = self.ranks.bytes_sent
@@ -173,7 +184,7 @@ class ShardTrainer(EpochLoop):
         return EpochReport(with_total(values), in_use, sent_now)
 
     def agree_to_stop(self, number: int | None) -> int | None:
-        """One sum for all: some ranks may get the signal an epoch later than others."""
+        """Agree with all ranks: some may get the signal an epoch later than others."""
         asked = torch.zeros(65)
         if number is not None:
             asked[number] = 1
@@ -181,31 +192,33 @@ class ShardTrainer(EpochLoop):
         return int(asked[-1]) if len(asked) else None
 
     def reduce_gradients(self) -> None:
-        """Sum the gradients of the network, of which every rank has a part."""
+        """Sum the gradients of the network over the ranks, each of which has a part of the sum."""
+        gradients = []
         for parameter in self._network:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        if self._network:
-            joined = torch.cat([parameter.grad.view(-1) for parameter in self._network])
+            gradients.append(parameter.grad)
+        if gradients:
+            joined = torch.cat([gradient.view(-1) for gradient in gradients])
             self.ranks.all_reduce_(joined, "the gradients of the network")
-            sizes = [parameter.numel() for parameter in self._network]
-            for parameter, part in zip(self._network, joined.split(sizes), strict=True):
-                parameter.grad.copy_(part.view_as(parameter))
+            sizes = [gradient.numel() for gradient in gradients]
+            for gradient, part in zip(gradients, joined.split(sizes), strict=True):
+                gradient.copy_(part.view_as(gradient))
 
     def _clusters_in_use(self, clusters: torch.Tensor) -> int:
-        counts = torch.bincount(clusters[:, 0], minlength=self.config.model.num_clusters)
+        counts = torch.bincount(clusters[:, 0], minlength=self.num_clusters)
         return int((self.ranks.all_reduce_(counts, "the sizes of the clusters") > 0).sum())
 
     @torch.no_grad()
     def evaluate(self) -> tuple[State, dict[str, torch.Tensor]]:
-        """Final state of the own nodes and loss terms of the whole graph, without dropout."""
+        """Compute the state of the own nodes and the terms of the whole graph, without dropout."""
         self.model.eval()
         state = self._forward()
         return state, self._terms(state)
 
     @torch.no_grad()
     def result(self) -> RankResult:
-        """What this rank knows of its own nodes and pairs."""
+        """Return the result for the own nodes and pairs."""
         state, terms = self.evaluate()
         epoch = self.progress.epoch
         means = finite_means(terms, f"after {epoch} epochs the loss is not finite: {{}}")
@@ -230,9 +243,10 @@ class ShardTrainer(EpochLoop):
     # -----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """This rank's part of a checkpoint: what all share, and the pairs that it owns."""
+        """Return this rank's shard of a checkpoint: the shared state, and the pairs it owns."""
         part, theta = self.data.shard.part, self.model.structure.theta
-        state, moments = self.optimizer.state_dict(), {}
+        state = self.optimizer.state_dict()
+        moments: dict[str, torch.Tensor] = {}
         if self.model.structure.learnable:
             state, moments = take_moments(self.optimizer, theta)
         network = self.model.state_dict()
@@ -250,12 +264,14 @@ class ShardTrainer(EpochLoop):
         }
 
     def load_state_dict(self, state: list[dict[str, Any]]) -> None:
-        """From what all ranks of the earlier run saved: each takes the pairs that it owns now.
+        """Restore the state from the shards of all ranks of the earlier run.
+
+        Each rank takes the values of the pairs that it owns now.
 
         Raises
         ------
         InputError
-            It is of other pairs or features.
+            The checkpoint is of other pairs or features.
         """
         self.build()
         part, first = self.data.shard.part, state[0]
@@ -267,20 +283,19 @@ class ShardTrainer(EpochLoop):
             )
         wanted = part.pairs[part.owned]
 
-        def owned_now(name: Callable[[dict[str, Any]], torch.Tensor]) -> torch.Tensor:
-            values = torch.cat([name(each) for each in state])
+        def owned_now(shards: list[torch.Tensor]) -> torch.Tensor:
+            values = torch.cat(shards)
             by_position = torch.empty_like(values)
             by_position[pairs] = values
             return by_position[wanted]
 
         network = first["network"] | {
-            "structure.theta": owned_now(lambda each: each["theta"])[None],
+            "structure.theta": owned_now([each["theta"] for each in state])[None],
             "structure.observed": self.model.structure.observed,
         }
         self.model.load_state_dict(network)
         moments = {
-            name: owned_now(lambda each, name=name: each["moments"][name])
-            for name in first["moments"]
+            name: owned_now([each["moments"][name] for each in state]) for name in first["moments"]
         }
         put_moments(self.optimizer, self.model.structure.theta, first["optimizer"], moments)
         if self.schedule is not None:
