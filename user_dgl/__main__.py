@@ -1,4 +1,4 @@
-"""``python -m user_dgl`` is ``user-dgl``."""
+"""Allows ``python -m user_dgl`` as another name of the command ``user-dgl``."""
 
 import sys
 

@@ -9,7 +9,9 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import user_dgl
 from user_dgl.config import Config, config_name, data_name, default_config, load_config, to_yaml
@@ -22,7 +24,7 @@ from user_dgl.errors import (
     StoppedError,
 )
 
-# torch, DGL and scikit-learn take seconds to import, so commands import them when they run.
+# Commands import torch, DGL and scikit-learn when they run, because these take seconds to import.
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,29 +41,30 @@ def main(argv: list[str] | None = None) -> int:
         Exit status.
     """
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["launch"]:  # what follows -- is a command line of its own
+    if argv[:1] == ["launch"]:  # the words after -- are a command line of their own
         from user_dgl.distributed.launch import main as launch
 
         return launch(argv[1:])
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
-    # argparse takes positional arguments up to the first option only.
+    # argparse takes positional arguments only up to the first option.
     if any(part.startswith("-") for part in rest) or (rest and not hasattr(arguments, "overrides")):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.overrides += rest
     status = _status(arguments)
     if "RANK" in os.environ:
-        # One of several processes, all of whose files are written: threads of the group that are
-        # still at work, or have lost a member, would abort Python's exit and with it the status.
+        # One of several processes, whose files are all written. Threads of the process group may
+        # still be at work or have lost a member. They would abort Python's exit and so change the
+        # status.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     return status
 
 
-def _status(arguments) -> int:
-    """Run a command; its faults as one line and an exit status."""
+def _status(arguments: argparse.Namespace) -> int:
+    """Run a command, and turn its errors into a line and an exit status."""
     try:
         return arguments.run(arguments) or 0
     except ReportedError:
@@ -76,7 +79,7 @@ def _status(arguments) -> int:
         print(f"user-dgl: stopped: {error}", file=sys.stderr)
         return 4
     except StoppedError as error:
-        if os.environ.get("RANK", "0") == "0":  # the first of several processes, for all
+        if os.environ.get("RANK", "0") == "0":  # the first of several processes speaks for all
             print(f"user-dgl: stopped {error}", file=sys.stderr)
         return 128 + error.number
     except KeyboardInterrupt as error:
@@ -101,12 +104,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print versions and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name, function, text):
+    def command(
+        name: str, function: Callable[[argparse.Namespace], None] | None, text: str
+    ) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=function)
         return sub
 
-    def takes_config(sub, needed=True):
+    def takes_config(sub: argparse.ArgumentParser, needed: bool = True) -> None:
         sub.add_argument(
             "config", metavar="CONFIG", help="YAML file", nargs=None if needed else "?"
         )
@@ -122,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         "overrides",
         nargs="*",
         metavar="[CONFIG] section.key=value",
-        help="YAML file, which --edges can do without, and settings",
+        help="YAML file, which is optional with --edges, and settings",
     )
     sub.add_argument(
         "--edges",
@@ -136,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--labels",
         metavar="FILE",
-        help="classes of the nodes, for scores, and for data.noise.kind=metattack alone",
+        help="classes of the nodes, used only for scores and by data.noise.kind=metattack",
     )
     sub.add_argument("--clusters", metavar="K", help="clusters to find (model.num_clusters)")
     sub = command("config", _config, "check the settings and print them resolved")
@@ -152,15 +157,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_config(sub)
     sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
-    sub = command("partition", _partition, "cut the graph of a config, for distributed.partition")
+    sub = command("partition", _partition, "split the graph of a config, for distributed.partition")
     takes_config(sub)
-    sub.add_argument("--parts", required=True, type=_positive, metavar="P", help="processes")
+    sub.add_argument(
+        "--parts", required=True, type=_positive, metavar="P", help="number of processes"
+    )
     sub.add_argument("--out", required=True, type=Path, metavar="DIR")
     command("launch", None, "run train as several processes: user-dgl launch --help")
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
-    sub.add_argument("--labels", type=Path, metavar="FILE", help="labels by order or by node id")
-    sub = command("report", _report, "write report.html, a page on a run, into its directory")
+    sub.add_argument(
+        "--labels", type=Path, metavar="FILE", help="labels in node order or with node ids"
+    )
+    sub = command("report", _report, "write report.html, a page about a run, into its directory")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     sub = command("export", _export, "write the cleaned graph, clusters or embeddings of a run")
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
@@ -182,14 +191,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     asked = sub.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--pairs", type=Path, metavar="FILE", help="two node ids a row")
-    asked.add_argument("--top-k", type=_positive, metavar="K", help="new links of every node")
-    sub.add_argument("--out", type=Path, metavar="FILE.csv", help="default: print them")
+    asked.add_argument("--pairs", type=Path, metavar="FILE", help="two node ids in each row")
+    asked.add_argument("--top-k", type=_positive, metavar="K", help="K new links of every node")
+    sub.add_argument("--out", type=Path, metavar="FILE.csv", help="default: print the links")
     return parser
 
 
 class _Version(argparse.Action):
-    def __call__(self, parser, namespace, values, option_string=None):
+    """Prints the versions of the packages."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
         from user_dgl.runtime.versions import versions
 
         print(
@@ -204,7 +221,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _train(arguments) -> None:
+def _train(arguments: argparse.Namespace) -> None:
     file, overrides, name = _own_files(arguments)
     config = load_config(file, overrides)
     output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
@@ -225,14 +242,14 @@ def _train(arguments) -> None:
         _log(f"Floor {name} | {_metrics_text(metrics)}")
 
 
-def _own_files(arguments) -> tuple[str | Path, list[str], str]:
-    """Config, overrides and name of a training whose files may be given as options."""
-    given = list(arguments.overrides)
+def _own_files(arguments: argparse.Namespace) -> tuple[str | Path, list[str], str]:
+    """Return config, overrides and name of a training whose files may be given as options."""
+    given: list[str] = list(arguments.overrides)
     file = None if not given or (arguments.edges and "=" in given[0]) else given.pop(0)
-    for key in ("features", "labels"):
-        if file is None and arguments.edges is None and getattr(arguments, key) is not None:
-            raise InputError(f"--{key} goes with --edges FILE, or with a CONFIG")
     if file is None and arguments.edges is None:
+        for key in ("features", "labels"):
+            if getattr(arguments, key) is not None:
+                raise InputError(f"--{key} goes with --edges FILE, or with a CONFIG")
         raise InputError("train needs a CONFIG, or --edges FILE: see user-dgl train --help")
     overrides = []
     if arguments.edges is not None:
@@ -242,7 +259,7 @@ def _own_files(arguments) -> tuple[str | Path, list[str], str]:
         if path == "":
             raise InputError(f"--{key}: names no file")
         if path is not None:
-            # From here, not from data.root, and quoted as YAML.
+            # Relative to the working directory and not to data.root, and quoted as YAML.
             overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
     if arguments.clusters is not None:
         if not re.fullmatch("auto|[1-9][0-9]*", arguments.clusters):
@@ -250,11 +267,14 @@ def _own_files(arguments) -> tuple[str | Path, list[str], str]:
                 f"--clusters {arguments.clusters}: expected a whole number of 2 or more, or auto"
             )
         overrides.append(f"model.num_clusters={arguments.clusters}")
-    name = config_name(file) if arguments.edges is None else data_name(arguments.edges)
+    if arguments.edges is not None:
+        name = data_name(arguments.edges)
+    elif file is not None:
+        name = config_name(file)
     return default_config() if file is None else file, overrides + given, name
 
 
-def _config(arguments) -> None:
+def _config(arguments: argparse.Namespace) -> None:
     if arguments.reference:
         print(reference(Config))
         return
@@ -268,7 +288,7 @@ def _config(arguments) -> None:
     print(to_yaml(config), end="")
 
 
-def _perturb(arguments) -> None:
+def _perturb(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
     from user_dgl.perturb.stored import recipe_of, write_graph
@@ -284,7 +304,7 @@ def _perturb(arguments) -> None:
     )
 
 
-def _convert(arguments) -> None:
+def _convert(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, arguments.overrides)
     _check_output_file(arguments.out, config)
     from user_dgl.data import load_data
@@ -298,7 +318,7 @@ def _convert(arguments) -> None:
     print(f"{arguments.out}: {data.num_nodes} nodes, {data.graph.num_edges} edges")
 
 
-def _partition(arguments) -> None:
+def _partition(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, arguments.overrides)
     from user_dgl.distributed.partition import write_partition
 
@@ -308,12 +328,14 @@ def _partition(arguments) -> None:
 
 
 def _positive(text: str) -> int:
+    """Read a whole number of 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
     return int(text)
 
 
 def _weight(text: str) -> float:
+    """Read a finite number of 0 or more."""
     try:
         weight = float(text)
     except ValueError:
@@ -323,13 +345,13 @@ def _weight(text: str) -> float:
     return weight
 
 
-def _evaluate(arguments) -> None:
+def _evaluate(arguments: argparse.Namespace) -> None:
     from user_dgl.pipeline.evaluate import evaluate
 
     print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
 
 
-def _report(arguments) -> None:
+def _report(arguments: argparse.Namespace) -> None:
     from user_dgl.output.report.report import write_report
 
     path, missing = write_report(arguments.run_dir)
@@ -338,7 +360,7 @@ def _report(arguments) -> None:
     print(path)
 
 
-def _export(arguments) -> None:
+def _export(arguments: argparse.Namespace) -> None:
     from user_dgl.output.export import Targets, export
 
     lines = export(
@@ -351,7 +373,7 @@ def _export(arguments) -> None:
     print("\n".join(lines))
 
 
-def _predict_links(arguments) -> None:
+def _predict_links(arguments: argparse.Namespace) -> None:
     out = arguments.out
     if out is not None:
         _check_output_file(out, suffix=".csv")
@@ -363,7 +385,7 @@ def _predict_links(arguments) -> None:
     else:
         table, without = predict_new_links(arguments.run_dir, arguments.top_k)
         if without:
-            note = f"Note: {without} nodes have no features to go by or no one left: no links"
+            note = f"Note: {without} nodes get no links: no features, or no new node is near"
             print(note, file=sys.stderr)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     if out is None:
@@ -374,6 +396,7 @@ def _predict_links(arguments) -> None:
 
 
 def _check_output_file(out: Path, config: Config | None = None, suffix: str = ".npz") -> None:
+    """Refuse a file that cannot be written, or that exists and may not be replaced."""
     if out.suffix != suffix:
         raise InputError(f"{out}: expected a name that ends in {suffix}")
     if not out.parent.is_dir():
@@ -384,20 +407,20 @@ def _check_output_file(out: Path, config: Config | None = None, suffix: str = ".
 
 
 def _log(line: str) -> None:
+    """Print a line, above the progress bar if there is one on the terminal."""
     from tqdm import tqdm
 
-    # Past a progress bar on the terminal, where there is one.
     tqdm.write(line)
 
 
-def _metrics_text(metrics: dict) -> str:
+def _metrics_text(metrics: dict[str, float | None]) -> str:
     return " | ".join(
         f"{name.upper()} {'-' if value is None else format(value, '.2f')}"
         for name, value in metrics.items()
     )
 
 
-def _summary_line(result: dict) -> str:
+def _summary_line(result: dict[str, Any]) -> str:
     return (
         f"Result | {_metrics_text(result['metrics'])} | "
         f"{result['num_clusters_found']} of {result['num_clusters']} clusters | "

@@ -1,11 +1,13 @@
-"""USER in scikit-learn's shape: arrays in, attributes out, no files."""
+"""USER with the interface of scikit-learn: arrays as input, attributes as output, no files."""
 
 import dataclasses
 import json
 import numbers
 import sys
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,67 +29,71 @@ from user_dgl.pipeline.inputs import with_features
 from user_dgl.pipeline.train import trainer_of
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.out_of_sample import OutOfSample
+from user_dgl.training.trainer import Trainer
 
-# Sections and keys of the settings that speak of files and processes.
+# Sections and keys of the settings that concern files and processes.
 _UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")
+
+MatrixLike: TypeAlias = np.ndarray | torch.Tensor | sp.spmatrix
 
 
 class USERClustering(ClusterMixin, BaseEstimator):
-    """Clusters of a graph with node features, and a cleaned graph, without labels.
+    """Clusters a graph with node features without labels, and cleans the graph.
 
-    The same as ``user-dgl train`` does, on arrays and without files. With the default settings that
-    is: weigh each edge by how far features and the rest of the graph support it, smooth the
-    features over the weighted graph, and cluster the nodes by them so that the structural entropy
+    Does the same as ``user-dgl train``, on arrays and without files. With the default settings it
+    weighs each edge by how much the features and the rest of the graph support it, smooths the
+    features over the weighted graph, and clusters the nodes by them so that the structural entropy
     of the weighted graph and the Davies-Bouldin index are low (README, How it works).
 
     Parameters
     ----------
     num_clusters : int or "auto", optional
-        Clusters to find; ``"auto"``: as many as the data suggest, see
-        `user_dgl.clustering.num_clusters`;
-        None: ``model.num_clusters`` of the settings, ``"auto"`` where they have none.
+        Number of clusters to find. ``"auto"``: the number that the data suggest, see
+        `user_dgl.clustering.num_clusters`. None: ``model.num_clusters`` of the settings, or
+        ``"auto"`` if it is null there.
     config : path or Config, optional
-        Settings; None: those of ``configs/default.yaml``. What they say of data, files, processes
-        and evaluation has no effect.
+        Settings; None: those of ``configs/default.yaml``. Settings of data, files, processes and
+        evaluation have no effect.
     overrides : dict or sequence of str, optional
-        Settings that differ: ``{"train.epochs": 100}`` or ``["train.epochs=100"]``.
-    random_state : int, RandomState or None
-        Seed; None: ``seed`` of the settings, so that a fit can be repeated also then.
+        Settings that differ from ``config``: ``{"train.epochs": 100}`` or
+        ``["train.epochs=100"]``.
+    random_state : int, RandomState, Generator or None
+        Seed; None: ``seed`` of the settings, so that a fit can be repeated in this case too.
     verbose : bool
-        Print what ``user-dgl train`` prints.
+        Whether to print what ``user-dgl train`` prints.
 
     Attributes
     ----------
     labels_ : int64 ndarray (N,)
         Cluster of each node, 0..K-1.
     probs_ : float32 ndarray (N, K)
-        Soft assignment Y of the head. Its arg max is ``labels_`` where the head decides and not
-        k-means, see ``model.labels`` and ``train.consensus``.
+        Soft assignment Y of the head. Its arg max is ``labels_`` if the labels are those of the
+        head and not those of k-means, see ``model.labels`` and ``train.consensus``.
     embedding_ : float32 ndarray (N, d)
     adjacency_ : scipy CSR (N, N)
-        The learned graph A', symmetric: a weight, 0 or more, for each observed edge and each
-        candidate pair. With the default settings an edge has at most 1, for no doubt.
+        The learned graph A', symmetric, with a weight of 0 or more for each observed edge and each
+        candidate pair. With the default settings an edge weighs at most 1, which means no doubt.
     num_clusters_ : int
-        K: as asked for, or as chosen.
+        Number of clusters K, as asked for or as chosen.
     num_clusters_curve_ : dict of int to float, or None
-        What it was chosen by: the score of each number.
+        The score of each number of clusters, if the number was chosen.
     loss_ : dict of str to float
         Weighted terms of the loss and their ``total``.
     n_features_in_ : int
-        Columns of the features; 0 for a fit without.
+        Number of feature columns; 0 for a fit without features.
 
     Raises
     ------
     InputError
-        By `fit` and `predict`, a ValueError: shapes that do not fit each other, NaN or infinite
-        values, negative weights, fewer nodes than clusters, unknown settings.
+        Raised by `fit` and `predict`, a ValueError: shapes that do not fit each other, NaN or
+        infinite values, negative weights, fewer nodes than clusters, unknown settings.
     NonFiniteLossError
-        By `fit`, where the loss is no longer finite.
+        Raised by `fit` if the loss is no longer finite.
 
     Notes
     -----
-    Edges are undirected and count 1: directions, loops and weights are cleaned away, with a
-    warning. Same seed, same number of threads and same versions: the same result.
+    Edges are undirected and count 1: directions, loops and weights are removed, with a warning. The
+    same seed, number of threads and versions give the same result.
 
     Examples
     --------
@@ -114,7 +120,13 @@ class USERClustering(ClusterMixin, BaseEstimator):
     """
 
     def __init__(
-        self, num_clusters=None, *, config=None, overrides=None, random_state=None, verbose=False
+        self,
+        num_clusters: int | str | None = None,
+        *,
+        config: str | Path | Config | None = None,
+        overrides: dict[str, Any] | Sequence[str] | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        verbose: bool = False,
     ):
         self.num_clusters = num_clusters
         self.config = config
@@ -122,22 +134,24 @@ class USERClustering(ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, adjacency, features=None, y=None) -> "USERClustering":
+    def fit(
+        self, adjacency: MatrixLike, features: MatrixLike | None = None, y: Any = None
+    ) -> "USERClustering":
         """Train on a graph.
 
         Parameters
         ----------
         adjacency : scipy sparse, ndarray, Tensor (dense or sparse), (N, N), or DGLGraph
-            Every entry but 0 is an edge, in either direction.
+            Every entry other than 0 is an edge, in either direction.
         features : scipy sparse, ndarray or Tensor (N, F), optional
-            None: ``ndata["feat"]`` of a DGLGraph; otherwise a node's neighbours serve as its
-            features.
+            None: ``ndata["feat"]`` of a DGLGraph; if there is none, the neighbours of a node serve
+            as its features.
         y : ignored
 
         Returns
         -------
         USERClustering
-            Itself.
+            The estimator itself.
         """
         graph, feat, notes = _graph_and_features(adjacency, features)
         config = self._settings()
@@ -155,37 +169,47 @@ class USERClustering(ClusterMixin, BaseEstimator):
         prepared = preparation.fit_transform(raw_feat)
         hooks = Hooks(log=log, shows_progress=bool(self.verbose))
         trainer = trainer_of(config, graph, prepared, hooks)
-        fit = trainer.fit()
-        for line in fit.warnings:
+        assert isinstance(trainer, Trainer), "model.kind is user"
+        result = trainer.fit()
+        for line in result.warnings:
             warnings.warn(line, stacklevel=2)
-        self.labels_, self.probs_, self.embedding_ = fit.clusters, fit.probs, fit.embedding
-        self.adjacency_ = fit.graph.to_scipy(torch.from_numpy(fit.weight))
+        self.labels_, self.probs_ = result.clusters, result.probs
+        self.embedding_ = result.embedding
+        self.adjacency_ = result.graph.to_scipy(torch.from_numpy(result.weight))
         self.num_clusters_ = trainer.config.model.num_clusters
         self.num_clusters_curve_ = trainer.preparation.num_clusters_curve
-        self.loss_ = fit.loss
+        self.loss_ = result.loss
         self.n_features_in_ = 0 if feat is None else feat.shape[1]
-        self._preparation, self._extension = preparation, OutOfSample(trainer, fit, prepared)
+        self._preparation = preparation
+        self._extension = OutOfSample(trainer, result, prepared)
         return self
 
-    def fit_predict(self, adjacency, features=None, y=None) -> np.ndarray:
-        """`fit`, and its ``labels_`` (N,)."""
+    def fit_predict(
+        self, adjacency: MatrixLike, features: MatrixLike | None = None, y: Any = None
+    ) -> np.ndarray:
+        """Call `fit` and return ``labels_`` (N,)."""
         return self.fit(adjacency, features).labels_
 
-    def predict(self, adjacency, features=None, among=None) -> np.ndarray:
-        """Clusters of new nodes, by their edges and features; nothing is trained.
+    def predict(
+        self,
+        adjacency: MatrixLike,
+        features: MatrixLike | None = None,
+        among: MatrixLike | None = None,
+    ) -> np.ndarray:
+        """Assign new nodes to clusters by their edges and features. Nothing is trained.
 
-        The fitted nodes stay what they are, and so a new node does not change what is said of
-        others, unless ``among`` joins them. Weights of the new edges are taken as given and not
-        judged: leave an edge out, or give it less than 1, where there is doubt.
+        The fitted nodes do not change. A new node therefore has no influence on the clusters of
+        other new nodes, unless ``among`` connects them. Weights of the new edges are taken as they
+        are: leave out a doubtful edge, or give it a weight below 1.
 
         Parameters
         ----------
         adjacency : scipy sparse, ndarray or Tensor (M, N)
             Weight of the edge of each new node to each node of the fit: 1 for an edge, 0 for none.
         features : scipy sparse, ndarray or Tensor (M, F), optional
-            As those of the fit, raw; None where it had none.
+            Raw features with the columns of the fit; None if the fit had no features.
         among : scipy sparse, ndarray or Tensor (M, M), optional
-            The same for edges between new nodes, in either direction; loops do not count.
+            Weights of edges between new nodes, in either direction; loops have no effect.
 
         Returns
         -------
@@ -193,12 +217,12 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         Notes
         -----
-        Given row i of ``adjacency_`` and the features of node i, the embedding is that of node i
-        but for rounding and, where the features have more columns and rows than
-        ``model.smooth.num_components``, for the error of a randomised SVD. The row of the observed
-        graph, in which each edge has weight 1, gives another where the fit trusts some edges less.
-        Where labels come from k-means, a node goes to the nearest mean of the clusters. With
-        ``model.observed_mix`` above 0 each edge counts as observed.
+        For row i of ``adjacency_`` and the features of node i, the embedding equals that of node i
+        up to rounding. If the features have more columns and rows than
+        ``model.smooth.num_components``, it also differs by the error of a randomised SVD. A row of
+        the observed graph, in which each edge has weight 1, gives another embedding if the fit
+        trusts some edges less. If the labels come from k-means, a node is assigned to the nearest
+        mean of the clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
         """
         check_is_fitted(self)
         num_nodes = len(self.labels_)
@@ -230,8 +254,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         both = sp.hstack([weight, joined], format="csr")
         return self._extension.assign(both, self._preparation.transform(feat))
 
-    def score_links(self, pairs) -> np.ndarray:
-        """How alike the embeddings of two nodes are: their cosine, in [-1, 1].
+    def score_links(self, pairs: MatrixLike | Sequence[Sequence[int]]) -> np.ndarray:
+        """Return the similarity of the embeddings of two nodes: their cosine, in [-1, 1].
 
         Parameters
         ----------
@@ -243,21 +267,22 @@ class USERClustering(ClusterMixin, BaseEstimator):
         float64 ndarray (P,)
         """
         check_is_fitted(self)
-        pairs, num_nodes = _matrix(pairs, "pairs"), len(self.labels_)
-        if not pairs.size:  # of whatever shape and type
+        ends, num_nodes = _matrix(pairs, "pairs"), len(self.labels_)
+        if not ends.size:  # whatever its shape and type
             return np.empty(0)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
             raise InputError(
-                f"pairs: expected whole numbers of shape (P, 2), got shape {pairs.shape} and type "
-                f"{pairs.dtype}"
+                f"pairs: expected whole numbers of shape (P, 2), got shape {ends.shape} and type "
+                f"{ends.dtype}"
             )
-        if len(pairs) and not 0 <= pairs.min() <= pairs.max() < num_nodes:
+        if len(ends) and not 0 <= ends.min() <= ends.max() < num_nodes:
             raise InputError(
-                f"pairs: nodes {pairs.min()}..{pairs.max()}, and the fit had 0..{num_nodes - 1}"
+                f"pairs: nodes {ends.min()}..{ends.max()}, and the fit had 0..{num_nodes - 1}"
             )
-        return row_dots(normalize(self.embedding_), *pairs.T)
+        return row_dots(normalize(self.embedding_), *ends.T)
 
     def _settings(self) -> Config:
+        """Resolve the settings of a fit, and warn about those without effect."""
         given = self.overrides or ()
         if isinstance(given, str):
             raise InputError(f"overrides: expected a dict or a list of texts, got {given!r}")
@@ -290,28 +315,32 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
 
 def _silent(line: str) -> None:
-    pass
+    """Print nothing."""
 
 
 def _line(name: str, value: Any) -> str:
-    """A setting as `load_config` takes it. JSON is YAML."""
+    """Write a setting in the form that `load_config` reads. JSON is YAML."""
     try:
         return f"{name}={json.dumps(value, default=lambda scalar: scalar.item())}"
     except (AttributeError, TypeError, ValueError):
         raise InputError(f"{name}: expected a number, text or list, got {value!r}") from None
 
 
-def _graph_and_features(adjacency, features) -> tuple[Graph, sp.csr_matrix | None, list[str]]:
-    """Graph, features as CSR, and notes on what was cleaned.
+def _graph_and_features(
+    adjacency: MatrixLike, features: MatrixLike | None
+) -> tuple[Graph, sp.csr_matrix | None, list[str]]:
+    """Return the graph, the features as CSR, and notes on what was cleaned.
 
     Raises
     ------
     InputError
     """
-    dgl = sys.modules.get("dgl")  # whoever has a DGLGraph has imported it
+    dgl = sys.modules.get("dgl")  # a caller who has a DGLGraph has imported DGL
     if dgl is not None and isinstance(adjacency, dgl.DGLGraph):
         if not adjacency.is_homogeneous:
-            raise InputError("adjacency: a DGLGraph of several types of nodes or edges: give one")
+            raise InputError(
+                "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
+            )
         ends = (end.cpu().numpy() for end in adjacency.edges())
         graph, notes = graph_from_entries(adjacency.num_nodes(), *ends)
         if features is None:
@@ -323,8 +352,8 @@ def _graph_and_features(adjacency, features) -> tuple[Graph, sp.csr_matrix | Non
     return graph, feat, [f"adjacency: {note}" for note in notes]
 
 
-def _matrix(values, name: str):
-    """Anything like a matrix as scipy sparse or ndarray.
+def _matrix(values: MatrixLike | Sequence[Any], name: str) -> np.ndarray | sp.spmatrix:
+    """Convert a matrix of any kind to a SciPy sparse matrix or an ndarray.
 
     Raises
     ------
@@ -347,8 +376,8 @@ def _matrix(values, name: str):
         raise InputError(f"{name}: not a matrix: {error}") from None
 
 
-def _weights(values, name: str, num_columns: int) -> sp.csr_matrix:
-    """Weights of edges (M, num_columns), float64, without stored zeros.
+def _weights(values: MatrixLike, name: str, num_columns: int) -> sp.csr_matrix:
+    """Return weights of edges (M, num_columns), float64, without stored zeros.
 
     Raises
     ------
