@@ -107,11 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     def command(
         name: str, function: Callable[[argparse.Namespace], None] | None, text: str
     ) -> argparse.ArgumentParser:
+        """Add a command that calls a function with its arguments."""
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=function)
         return sub
 
     def takes_config(sub: argparse.ArgumentParser, needed: bool = True) -> None:
+        """Let a command take a config and overrides."""
         sub.add_argument(
             "config", metavar="CONFIG", help="YAML file", nargs=None if needed else "?"
         )

@@ -117,6 +117,7 @@ class AGE(Baseline):
         alike = (points[rows] @ points.t()).flatten()
 
         def pairs(place: torch.Tensor) -> torch.Tensor:
+            """Return the pairs (P, 2) at places in ``alike``."""
             return torch.stack([rows[place // num_nodes], place % num_nodes], 1)
 
         count = max(1, round(share * len(alike)))
@@ -159,6 +160,7 @@ class AGE(Baseline):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Restore what `get_extra_state` returned."""
         device = self.points.device
         self._positive, self._negative = state["positive"].to(device), state["negative"].to(device)
         self._best, self._best_index = state["best"], state["best_index"]

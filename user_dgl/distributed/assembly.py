@@ -130,6 +130,7 @@ def assembled(
     pairs = np.concatenate([rank.pairs for rank in results])
 
     def in_order(places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
+        """Join the rows of all ranks and move each row to its place."""
         joined_parts = np.concatenate(parts)
         ordered = np.empty_like(joined_parts)
         ordered[places] = joined_parts

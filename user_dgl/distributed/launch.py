@@ -32,7 +32,7 @@ _LOST = 4
 
 
 def launched() -> bool:
-    """Whether a launcher started this process as one of several."""
+    """Return whether a launcher has started this process as one of several."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
@@ -126,12 +126,12 @@ def _launch(arguments: argparse.Namespace, nproc: int, command: list[str], folde
         start_method="spawn",
         **_rendezvous(arguments, folder),
         **_logs(LaunchConfig, nproc, folder),
-        **_patience(LaunchConfig),
+        **_shutdown_timeout(LaunchConfig),
     )
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        return _failed(_first(error.failures), folder / "logs")
+        return _failed(_cause(error.failures), folder / "logs")
     except SignalException as error:
         print("launch: stopped", file=sys.stderr)
         return 128 + error.sigval
@@ -170,7 +170,7 @@ def _loopback() -> str:
     return next((name for name in ("lo", "lo0") if name in names), names[0])
 
 
-def _patience(launch_config: type) -> dict[str, Any]:
+def _shutdown_timeout(launch_config: type) -> dict[str, Any]:
     """Set how long processes may take to finish their epoch after they were asked to stop."""
     fields = {field.name for field in dataclasses.fields(launch_config)}
     return {"shutdown_timeout": _EPOCH_S} if "shutdown_timeout" in fields else {}
@@ -190,7 +190,7 @@ def _logs(launch_config: type, nproc: int, folder: Path) -> dict[str, Any]:
     return {"log_dir": str(logs), "redirects": redirects}
 
 
-def _first(failures: dict[int, "ProcessFailure"]) -> "ProcessFailure":
+def _cause(failures: dict[int, "ProcessFailure"]) -> "ProcessFailure":
     """Return the failure that caused the others; one that lost another process is not a cause."""
     return min(
         failures.values(), key=lambda failure: (failure.exitcode == _LOST, failure.timestamp)

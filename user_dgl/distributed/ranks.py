@@ -283,6 +283,8 @@ class Exchange:
 
 
 class _AllReduce(torch.autograd.Function):
+    """Sum over ranks, forward and backward, see `Ranks.all_reduce`."""
+
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, ranks: Ranks, what: str) -> torch.Tensor:
         ctx.ranks, ctx.what = ranks, what
@@ -295,6 +297,8 @@ class _AllReduce(torch.autograd.Function):
 
 
 class _AllReduceReplicated(torch.autograd.Function):
+    """Sum over ranks with the identity as gradient, see `Ranks.all_reduce_replicated`."""
+
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, ranks: Ranks, what: str) -> torch.Tensor:
         return ranks.all_reduce_(x.clone(), what)
@@ -306,6 +310,8 @@ class _AllReduceReplicated(torch.autograd.Function):
 
 
 class _Extend(torch.autograd.Function):
+    """Exchange of rows, and of their gradients on the way back, see `Exchange.extend`."""
+
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, exchange: Exchange, what: str) -> torch.Tensor:
         n = len(x)

@@ -59,11 +59,13 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     except InputError as error:
         fault = error
 
-    def check() -> None:
+    def check_device() -> None:
+        """Raise the error that this rank has met, if any."""
         if fault is not None:
             raise fault
 
     def check_same(backends: list[str]) -> None:
+        """Refuse different backends."""
         if len(set(backends)) > 1:
             raise InputError(
                 f"the machines choose different backends, {' and '.join(sorted(set(backends)))}: "
@@ -72,7 +74,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
 
     with joined(backend, config.distributed.timeout_s, device) as ranks:
         # All ranks check together. Alone, each would report the error, or be ended before it can.
-        ranks.run_on_all(check, "the devices of all ranks")
+        ranks.run_on_all(check_device, "the devices of all ranks")
         ranks.gather_checked(backend, check_same, "the backends of all ranks")
         try:
             return _Run(config, output_dir, log, ranks, device).train()
@@ -150,6 +152,7 @@ class _Run:
         data = self._receive_data(plan)
 
         def begin() -> None:
+            """Prepare the run directory on the first rank."""
             ranks.broadcast_from_first(
                 lambda: run.begin(self.first.inputs.resolved(self.output_dir), checkpoint),
                 "the run directory",

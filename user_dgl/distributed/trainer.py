@@ -284,6 +284,7 @@ class ShardTrainer(EpochLoop):
         wanted = part.pairs[part.owned]
 
         def owned_now(shards: list[torch.Tensor]) -> torch.Tensor:
+            """Select the values of the pairs that this rank owns from all shards."""
             values = torch.cat(shards)
             by_position = torch.empty_like(values)
             by_position[pairs] = values

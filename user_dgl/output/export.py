@@ -103,6 +103,7 @@ def export(
     writes: list[tuple[Path, Callable[[Any], None]]] = []
 
     def add(path: Path, write: Callable[[Any], None], what: str) -> None:
+        """Plan to write a file, with a line that describes it."""
         writes.append((path, write))
         lines.append(f"{path}: {what}")
 
@@ -137,18 +138,19 @@ def export(
 def kept_edges(
     pairs: sp.coo_matrix, threshold: float | None = None, top_k: int | None = None
 ) -> sp.coo_matrix:
-    """Edges of A' that a threshold or a number of edges a node leaves; all but those of weight 0
-    where neither is given.
+    """Select the edges of A' by a threshold or by a number of edges for each node.
+
+    Edges of weight 0 are never kept.
 
     Parameters
     ----------
     pairs : scipy COO (N, N)
         Each edge once.
     threshold : float, optional
-        Least weight.
+        Lowest weight that is kept.
     top_k : int, optional
-        Edges that are among the ``top_k`` heaviest of either end. Of equal weights the earlier
-        pair counts as heavier.
+        An edge is kept if it is among the ``top_k`` heaviest of at least one of its ends. Of
+        equal weights the earlier pair counts as heavier.
 
     Returns
     -------
