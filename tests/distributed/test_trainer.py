@@ -10,9 +10,9 @@ import torch
 from graphs import random_graph
 from thread_ranks import together
 
-from user_dgl import distributed
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
+from user_dgl.distributed import assembly
 from user_dgl.distributed.assembly import assembled, split_among_ranks
 from user_dgl.distributed.shards import shards_of
 from user_dgl.distributed.trainer import ShardTrainer
@@ -109,6 +109,7 @@ def _several(data, settings, size, checkpoints=None, epochs=None):
         build = trainer.build
 
         def alone():  # threads share torch's generator, processes do not
+            ranks.wait("the seeds that fit sets")
             with lock:
                 seed_torch(inputs.config.seed, 0)
                 build()
@@ -157,11 +158,11 @@ def test_ranks_train_as_one_process(data, name, size):
 
 @pytest.mark.parametrize("name", ["gcn", "gae, candidates", "smooth"])
 def test_uneven_parts_and_a_part_without_edges(data, name, monkeypatch):
-    monkeypatch.setattr(distributed, "metis_assignment", _uneven)
+    monkeypatch.setattr(assembly, "metis_assignment", _uneven)
     expected, expected_rows, _ = _single(data, SETTINGS[name])
     found, rows, trainers, _ = _several(data, SETTINGS[name], 4)
     if "candidates" not in name:
-        assert min(len(trainer.holding.shard.part.pairs) for trainer in trainers) == 0
+        assert min(len(trainer.data.shard.part.pairs) for trainer in trainers) == 0
     _same(found, rows, expected, expected_rows)
 
 
@@ -181,7 +182,7 @@ def test_gradients_of_the_first_step(data, monkeypatch):
     steps.clear()
     _, _, trainers, _ = _several(data, settings, 3)
     assert len(steps) == 3
-    owned = [t.holding.shard.part.pairs[t.holding.shard.part.owned] for t in trainers]
+    owned = [t.data.shard.part.pairs[t.data.shard.part.owned] for t in trainers]
     unmatched = list(steps.values())
     for pairs in owned:
         (found,) = [g for g in unmatched if g[1][0].shape[1] == len(pairs) and torch.allclose(
