@@ -202,11 +202,11 @@ def test_several_processes(run_dir, tmp_path):
 def test_what_a_partition_keeps():
     config = load_config(default_config(), [*SYNTHETIC, *SETTINGS])
     inputs, preparation = read_and_prepare(config, lambda line: None)
-    again, choices = from_whole(to_whole(inputs, ResultSections.of(preparation)), config)
+    again, sections = from_whole(to_whole(inputs, ResultSections.of(preparation)), config)
     assert again.asked == inputs.asked == config
     assert again.config == inputs.config
     assert again.config.model.num_clusters == 4
-    assert len(choices.sections["num_clusters_curve"]) == 16
+    assert len(sections.by_name["num_clusters_curve"]) == 16
 
 
 def test_estimator():
