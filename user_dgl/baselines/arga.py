@@ -7,7 +7,7 @@ import torch
 
 from user_dgl.baselines.base import Terms
 from user_dgl.baselines.gae import GAE
-from user_dgl.encoders import ARGA as ARGAEncoder
+from user_dgl.encoders.arga import ARGA as ARGAEncoder
 
 # Updates of the reconstruction in an epoch, as in the authors' code. The paper speaks of several
 # steps of the discriminator instead.

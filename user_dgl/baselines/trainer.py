@@ -84,13 +84,6 @@ class BaselineTrainer(EpochLoop):
         """Use a single thread for a small graph, see `threads_for`."""
         return threads_for(self.graph, self.feat, self.config)
 
-    @property
-    def num_clusters(self) -> int:
-        """The number of clusters to find, which is known once the trainer is made."""
-        num_clusters = self.config.model.num_clusters
-        assert isinstance(num_clusters, int), "prepare replaces auto by a number"
-        return num_clusters
-
     def build(self) -> None:
         """Make the method and its optimizers."""
         config = self.config
@@ -99,7 +92,7 @@ class BaselineTrainer(EpochLoop):
             self.feat,
             FeatureMatrix(self.feat, device=self.device),
             config.baseline,
-            self.num_clusters,
+            self.config.model.known_clusters,
             config.seed,
             self.engine,
         )
@@ -159,7 +152,7 @@ class BaselineTrainer(EpochLoop):
         self.method.eval()
         terms = self.evaluate()
         embedding, clusters = self.method.read_out()
-        num_clusters = self.num_clusters
+        num_clusters = self.config.model.known_clusters
         return TrainingResult(
             clusters=clusters,
             assignments={"kmeans": clusters},

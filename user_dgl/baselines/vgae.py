@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from user_dgl.baselines.base import Terms
 from user_dgl.baselines.gae import GAE
-from user_dgl.encoders import VGAE as VGAEEncoder
+from user_dgl.encoders.vgae import VGAE as VGAEEncoder
 
 
 class VGAE(GAE):

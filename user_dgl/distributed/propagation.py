@@ -9,10 +9,11 @@ from user_dgl.distributed.ranks import Exchange, Ranks
 from user_dgl.graph import Graph
 from user_dgl.graph.csr_engine import column_dot
 from user_dgl.graph.ops import edge_dot, neighbor_sum, weighted_degree
+from user_dgl.graph.propagation import Propagator
 
 
-class ShardPropagation:
-    """Replaces `user_dgl.graph.propagation.Propagation` where each rank has its own rows.
+class ShardPropagation(Propagator):
+    """S where each rank has its own rows.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ step. The weights of A' and their moments of Adam exist only on the rank that ow
 
 import os
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -85,13 +85,6 @@ class ShardTrainer(EpochLoop):
         )
         self.model: USER
 
-    @property
-    def num_clusters(self) -> int:
-        """The number of clusters to find, which the stages before training have fixed."""
-        num_clusters = self.config.model.num_clusters
-        assert isinstance(num_clusters, int), "the first rank replaces auto by a number"
-        return num_clusters
-
     def _exchange(self, plan: ExchangePlan) -> Exchange:
         sent = plan.sent.to(self.device)
         return Exchange(self.ranks, sent, plan.sent_counts, plan.received_counts)
@@ -126,11 +119,9 @@ class ShardTrainer(EpochLoop):
         own_weight = self.model.structure()[0]
         weight = self._pairs.extend(own_weight, "the weights of cut pairs")
         weight = weight.index_select(0, self._pair_place)
-        shard_propagation = ShardPropagation(
+        propagation = ShardPropagation(
             self._graph, weight, self._nodes, part.num_owned, data.num_nodes, self.engine
         )
-        # It has the methods of a Propagation that the encoders call.
-        propagation = cast(Propagation, shard_propagation)
         hidden, logits, dropped = self.model.forward_part(self.features, propagation)
         assignment = self._nodes.extend(torch.softmax(dropped, 1), "the memberships of the halo")
         return State(
@@ -168,7 +159,7 @@ class ShardTrainer(EpochLoop):
             (index,) = sums.by_term["davies_bouldin"]
             changed = {"davies_bouldin": (replace(index, mean=mean),)}
             sums = LossSums(sums.by_term | changed)
-        return self.loss.terms(sums, 1, self.num_clusters)
+        return self.loss.terms(sums, 1, self.config.model.known_clusters)
 
     def step(self) -> EpochReport:
         """Make an update with the nodes and pairs of all ranks."""
@@ -206,7 +197,7 @@ class ShardTrainer(EpochLoop):
                 gradient.copy_(part.view_as(gradient))
 
     def _clusters_in_use(self, clusters: torch.Tensor) -> int:
-        counts = torch.bincount(clusters[:, 0], minlength=self.num_clusters)
+        counts = torch.bincount(clusters[:, 0], minlength=self.config.model.known_clusters)
         return int((self.ranks.all_reduce_(counts, "the sizes of the clusters") > 0).sum())
 
     @torch.no_grad()
