@@ -1,6 +1,7 @@
-"""Settings of a run: one frozen dataclass a section, strict YAML, ``section.key=value`` overrides.
+"""Settings of a run, read from strict YAML and from overrides ``section.key=value``.
 
-Nothing in this folder imports torch, so that ``user-dgl config`` and ``--help`` answer at once.
+Each section of the settings is one frozen dataclass. No module of this folder imports torch, so
+that ``user-dgl config`` and ``--help`` start fast.
 """
 
 from user_dgl.config.baseline import BaselineConfig

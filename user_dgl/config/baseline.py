@@ -1,4 +1,4 @@
-"""Section ``baseline``: settings of a method that USER is compared with."""
+"""Section ``baseline``: settings of the baseline methods that USER is compared with."""
 
 from dataclasses import dataclass
 
@@ -8,35 +8,51 @@ from user_dgl.errors import InputError
 
 @dataclass(frozen=True)
 class BaselineConfig(Section):
-    """``baseline``: settings of a `ModelConfig.kind` other than user; null: its paper's."""
+    """``baseline``: settings of the methods of `ModelConfig.kind` other than ``user``.
 
-    epochs: int | None = key(None, "epochs, or most of them where patience is set", low=1)
-    lr: float | None = key(None, "Adam's learning rate", above=0.0)
-    weight_decay: float | None = key(None, "Adam's L2 penalty", low=0.0)
-    hidden_feats: tuple[int, ...] | None = key(None, "width of each encoder layer")
+    The default null of a key means the value of the method's paper.
+    """
+
+    epochs: int | None = key(
+        None, "Number of epochs; the maximum number if patience is set.", low=1
+    )
+    lr: float | None = key(None, "Learning rate of Adam.", above=0.0)
+    weight_decay: float | None = key(None, "L2 penalty of Adam.", low=0.0)
+    hidden_feats: tuple[int, ...] | None = key(None, "Width of each encoder layer.")
     row_norm: str | None = key(
-        None, "scale each row of the features to norm 1", choices=("none", "l1", "l2")
+        None, "Norm by which each row of the features is divided.", choices=("none", "l1", "l2")
     )
     samples_per_node: int | None = key(
-        None, "gae, vgae, arga, gae_cg, arga_cg: pairs drawn for the non-edges, over nodes", low=1
+        None,
+        "For gae, vgae, arga, gae_cg and arga_cg: number of pairs drawn for the non-edges, divided "
+        "by the number of nodes.",
+        low=1,
     )
     patience: int | None = key(
-        None, "dgi, gic: epochs without a lower loss after which training ends", low=1
+        None,
+        "For dgi and gic: training stops after this many epochs without a lower loss.",
+        low=1,
     )
     window: int | None = key(
-        None, "deepwalk: steps on a walk that make two nodes near each other", low=1, high=39
+        None,
+        "For deepwalk: largest distance, in steps of a walk, at which two nodes form a pair.",
+        low=1,
+        high=39,
     )
     hops: int | None = key(
-        None, "age: steps of the smoothing; null: 8, its paper's for Cora", low=1
+        None,
+        "For age: number of smoothing steps. null: 8, the paper's value for Cora.",
+        low=1,
     )
     positive_share: float | None = key(
         None,
-        "age: share of the most alike pairs that are positive first; null: 0.011, as for Cora",
+        "For age: share of the node pairs, the most similar ones, that are positive at the start. "
+        "null: 0.011, the paper's value for Cora.",
         above=0.0,
         high=1.0,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.hidden_feats is not None and (not self.hidden_feats or min(self.hidden_feats) < 1):
             raise InputError(f"hidden_feats: expected widths of 1 or more, got {self.hidden_feats}")

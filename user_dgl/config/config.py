@@ -1,8 +1,8 @@
-"""All settings of a run, and the checks across sections.
+"""All settings of a run, and the checks that involve several sections.
 
-Every key is a dataclass field with a type, a default, a one-line meaning and, where it has one, a
-range or a list of choices; each section stands in the file of its name. Precedence: default < YAML
-file < override.
+Every key is a dataclass field with a type, a default and a meaning, and possibly a range or a list
+of choices. Each section is defined in the module of the same name. A YAML file takes precedence
+over the defaults, and an override takes precedence over a YAML file.
 """
 
 from dataclasses import dataclass
@@ -26,42 +26,48 @@ from user_dgl.errors import InputError
 class Config(Section):
     """All settings of a run."""
 
-    seed: int = key(0, "seed of everything random in training", low=0, high=2**31 - 1)
+    seed: int = key(0, "Seed of all random numbers in training.", low=0, high=2**31 - 1)
     task: str = key(
         "clustering",
-        "what the run is for: clustering; link_prediction: edges are held out of the graph, and "
-        "scores of node pairs are learned from the others",
+        "Purpose of the run. clustering: nodes are clustered. link_prediction: some edges are held "
+        "out of the graph, and scores of node pairs are learned from the remaining edges.",
         choices=("clustering", "link_prediction"),
     )
-    output_dir: str | None = key(None, "run directory; null: outputs/<config>/seed<seed>")
-    overwrite: bool = key(False, "replace the run in output_dir")
+    output_dir: str | None = key(None, "Run directory. null: outputs/<config>/seed<seed>.")
+    overwrite: bool = key(False, "Replace a run that is already in output_dir.")
     device: str = key(
         "auto",
-        "cuda: a GPU, one for each process, with engine csr; auto: that where torch sees one, "
-        "else the CPU, which also serves engine dgl and train.mode=partition",
+        "Device for training. cuda: a GPU for each process; structure.engine=dgl and "
+        "train.mode=partition cannot use a GPU. auto: a GPU if torch finds one and the settings "
+        "can use it, else the CPU.",
         choices=("auto", "cpu", "cuda"),
     )
     data: DataConfig = section(DataConfig, "the attributed graph")
-    features: FeaturesConfig = section(FeaturesConfig, "preparation of the features")
+    features: FeaturesConfig = section(FeaturesConfig, "preparation of the node features")
     structure: StructureConfig = section(StructureConfig, "the learned graph A'")
-    model: ModelConfig = section(ModelConfig, "encoder and head")
-    loss: LossConfig = section(LossConfig, "loss terms")
-    train: TrainConfig = section(TrainConfig, "optimisation")
+    model: ModelConfig = section(ModelConfig, "encoder, head and number of clusters")
+    loss: LossConfig = section(LossConfig, "the loss terms")
+    train: TrainConfig = section(TrainConfig, "the optimisation")
     baseline: BaselineConfig = section(
         BaselineConfig,
-        "a rival in place of USER; null: the setting of its paper",
+        "settings of a baseline method trained in place of USER; null: the value of its paper",
         only_without("model.kind", "user"),
     )
-    distributed: DistributedConfig = section(DistributedConfig, "several processes")
+    distributed: DistributedConfig = section(DistributedConfig, "training by several processes")
     links: LinksConfig = section(
-        LinksConfig, "the task link_prediction", only_with("task", "link_prediction")
+        LinksConfig,
+        "the edges held out by task: link_prediction",
+        only_with("task", "link_prediction"),
     )
-    eval: EvalConfig = section(EvalConfig, "after training")
+    eval: EvalConfig = section(EvalConfig, "computations after training")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.structure.prior == "link_critic" and self.structure.critic.power is None:
-            raise InputError("structure.critic.power=null needs structure.prior=critic: set it")
+            raise InputError(
+                "structure.critic.power=null needs structure.prior=critic: set "
+                "structure.critic.power to a number"
+            )
         noise, candidates = self.data.noise, self.structure.candidates
         if noise.kind == "file" and noise.file is None:
             raise InputError("data.noise.kind=file needs data.noise.file=FILE.npz")
@@ -79,11 +85,14 @@ class Config(Section):
         if not model.traits.learns and model.observed_mix:
             raise InputError("model.encoder=smooth smooths over A' alone: set model.observed_mix=0")
         if not model.traits.learns and self.train.consensus != "none":
-            raise InputError("train.consensus joins replicas, and model.encoder=smooth has one")
+            raise InputError(
+                "train.consensus joins replicas, and model.encoder=smooth has one replica: set "
+                "train.consensus=none"
+            )
         if not model.traits.learns and self.train.restarts > 1:
             raise InputError(
-                "train.restarts: model.encoder=smooth has nothing to restart, as k-means takes the "
-                "best of 20 starts: set it to 1"
+                "train.restarts: model.encoder=smooth cannot be restarted, because it starts from "
+                "the best of 20 runs of k-means: set train.restarts=1"
             )
         if model.traits.learns and model.labels != "head":
             raise InputError(f"model.labels={model.labels} needs model.encoder=smooth")
@@ -98,7 +107,7 @@ class Config(Section):
 
     @property
     def draws_for_supporting(self) -> bool:
-        """Whether the encoder's own loss draws pairs of nodes."""
+        """Whether the encoder's own loss is used and draws pairs of nodes."""
         return self.loss.supporting_weight > 0 and self.model.traits.draws_pairs
 
     @property
@@ -108,18 +117,19 @@ class Config(Section):
 
     @property
     def fits_gpu(self) -> bool:
-        """Whether a GPU can train by these settings."""
+        """Whether training with these settings can run on a GPU."""
         return self.train.mode == "full" and self.structure.engine != "dgl"
 
     def check_distributed(self) -> None:
-        """Refuse what several processes cannot do together.
+        """Refuse settings that training by several processes does not support.
 
         Raises
         ------
         InputError
+            A setting is not supported.
         """
         check_distributed(self)
 
     def inert_settings(self) -> list[str]:
-        """Settings away from their default that have no effect in this run, one line each."""
+        """One line for each setting that differs from its default but has no effect in this run."""
         return inert_settings(self)

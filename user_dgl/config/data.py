@@ -1,4 +1,4 @@
-"""Section ``data``: where the attributed graph comes from, and what noise is put on it."""
+"""Section ``data``: source of the attributed graph, and noise that is added to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ class DataKind:
     Attributes
     ----------
     load : str or callable
-        ``"module:function"`` or the function: gets the section and the folder that relative paths
-        start from, and returns a `user_dgl.data.AttributedGraph`.
+        Function, or its name ``"module:function"``. Its arguments are the section ``data`` and the
+        folder that relative paths start from. It returns a `user_dgl.data.AttributedGraph`.
     needs : str or None
-        The key of this section that has to be set.
+        Key of this section that must be set.
     """
 
     load: str | Callable[..., Any]
     needs: str | None = None
 
 
-# Every kind of data by its name in the settings.
+# Maps the names of the kinds of data in the settings to the kinds.
 DATA_KINDS: dict[str, DataKind] = {
     "planetoid": DataKind("user_dgl.data.load:planetoid", needs="name"),
     "wiki": DataKind("user_dgl.data.load:wiki"),
@@ -45,12 +45,12 @@ class NoiseKind:
     Attributes
     ----------
     apply : str or callable
-        ``"module:function"`` or the function: gets a `user_dgl.perturb.NoiseRequest` and returns a
-        `user_dgl.perturb.Perturbed`.
+        Function, or its name ``"module:function"``. Its argument is a
+        `user_dgl.perturb.NoiseRequest`. It returns a `user_dgl.perturb.Perturbed`.
     flips : bool
-        It flips pairs, so that ``rate`` and ``seed`` have an effect.
+        Whether it flips pairs, so that ``rate`` and ``seed`` have an effect.
     reads_labels : bool
-        It gets features and labels of the nodes.
+        Whether it reads the features and labels of the nodes.
     """
 
     apply: str | Callable[..., Any]
@@ -58,7 +58,7 @@ class NoiseKind:
     reads_labels: bool = False
 
 
-# Every kind of noise by its name in the settings.
+# Maps the names of the kinds of noise in the settings to the kinds.
 NOISE_KINDS: dict[str, NoiseKind] = {
     "none": NoiseKind("user_dgl.perturb.apply:no_noise"),
     "random_flip": NoiseKind("user_dgl.perturb.apply:flip_at_random", flips=True),
@@ -75,160 +75,184 @@ _FLIPS = only_where(
 
 @dataclass(frozen=True)
 class AttackConfig(Section):
-    """``data.noise.attack``: how kind metattack finds the pairs that it flips."""
+    """``data.noise.attack``: how the noise ``metattack`` chooses the pairs that it flips."""
 
     form: str = key(
         "auto",
-        "exact: all pairs are compared before every single flip; large: several flips at a time, "
-        "the best pairs of a part of the nodes drawn anew each time; auto: exact up to 5000 nodes",
+        "Form of the attack. exact: each flip is the best one of all pairs. large: each step draws "
+        "a part of the nodes and flips several pairs, the best ones among the drawn nodes. auto: "
+        "exact for graphs of up to 5000 nodes, else large.",
         choices=("auto", "exact", "large"),
     )
     steps: int = key(
         100,
-        "form large: times that flips are chosen, as many each time",
+        "For form large: number of steps. The flips are divided evenly among them.",
         only_without("data.noise.attack.form", "exact"),
         low=1,
     )
     block_nodes: int = key(
         2048,
-        "form large: nodes drawn each time, 16 for each flip if that is more",
+        "For form large: number of nodes drawn in each step. It is raised to 16 for each flip of "
+        "the step if that is more.",
         only_without("data.noise.attack.form", "exact"),
         low=2,
     )
-    surrogate_feats: int = key(16, "width of the surrogate, a linear GCN of two layers", low=1)
-    surrogate_epochs: int = key(
-        100, "epochs of its training, all of which the gradient is taken through", low=1
+    surrogate_feats: int = key(
+        16, "Hidden width of the surrogate, a linear GCN with two layers.", low=1
     )
-    surrogate_lr: float = key(0.1, "its learning rate", above=0.0)
-    surrogate_momentum: float = key(0.9, "its momentum", low=0.0, high=1.0)
+    surrogate_epochs: int = key(
+        100,
+        "Number of training epochs of the surrogate. The gradient goes through all of them.",
+        low=1,
+    )
+    surrogate_lr: float = key(0.1, "Learning rate of the surrogate.", above=0.0)
+    surrogate_momentum: float = key(0.9, "Momentum of the surrogate's training.", low=0.0, high=1.0)
 
 
 @dataclass(frozen=True)
 class NoiseConfig(Section):
-    """``data.noise``: what is done to the graph before anything learns from it."""
+    """``data.noise``: changes to the graph before training."""
 
     kind: str = key(
         "none",
-        "none; random_flip: flips round(rate * edges) distinct node pairs drawn uniformly from all "
-        "pairs; metattack: flips as many, those that harm a classifier most, which reads labels; "
-        "file: the graph is replaced by the one in noise.file",
+        "Kind of noise. random_flip: flip round(rate * number of edges) distinct node pairs, drawn "
+        "uniformly from all pairs. metattack: flip the same number of pairs, chosen to harm a node "
+        "classifier most; this reads labels. file: replace the graph by the one in noise.file.",
         only_where(
             "data.noise.rate",
-            "data.noise.rate above 0, where it says how much is flipped",
+            "data.noise.rate above 0, for kinds that flip pairs",
             lambda config: not config.data.noise.flips or config.data.noise.rate > 0,
         ),
         choices=NOISE_KINDS,
     )
-    rate: float = key(0.0, "flipped pairs as a share of the edges", _FLIPS, low=0.0)
-    seed: int | None = key(None, "seed of the flips; null: the run's seed", _FLIPS, low=0)
+    rate: float = key(
+        0.0, "Number of flipped pairs, divided by the number of edges.", _FLIPS, low=0.0
+    )
+    seed: int | None = key(None, "Seed of the flips. null: the seed of the run.", _FLIPS, low=0)
     file: str | None = key(
         None,
-        "scipy.sparse npz of the noisy adjacency, under data.root or an absolute path",
+        "scipy.sparse npz file with the noisy adjacency. The path is absolute or relative to "
+        "data.root.",
         only_with("data.noise.kind", "file"),
     )
     attack: AttackConfig = section(
         AttackConfig,
-        "how kind metattack finds the pairs that it flips",
+        "how kind metattack chooses the pairs that it flips",
         only_with("data.noise.kind", "metattack"),
     )
 
     @property
     def flips(self) -> bool:
-        """Whether ``rate`` and ``seed`` say what changes."""
+        """Whether the noise flips pairs, so that ``rate`` and ``seed`` have an effect."""
         return NOISE_KINDS[self.kind].flips
 
 
 @dataclass(frozen=True)
 class SyntheticConfig(Section):
-    """``data.synthetic``: the attributed block model (kind synthetic)."""
+    """``data.synthetic``: the attributed block model that kind ``synthetic`` draws from."""
 
-    num_nodes: int = key(1000, "nodes", low=2)
-    num_blocks: int = key(5, "blocks, of sizes that differ by one at most", low=1)
-    average_degree: float = key(10.0, "expected number of neighbours", above=0.0)
+    num_nodes: int = key(1000, "Number of nodes.", low=2)
+    num_blocks: int = key(5, "Number of blocks. Their sizes differ by at most one.", low=1)
+    average_degree: float = key(10.0, "Expected number of neighbours of a node.", above=0.0)
     mixing: float = key(
-        0.2, "share of the edges whose ends are drawn from all nodes", low=0.0, high=1.0
+        0.2,
+        "Expected share of the edges whose second end is drawn from all nodes. The second end of "
+        "the other edges is drawn from the block of the first end.",
+        low=0.0,
+        high=1.0,
     )
-    num_features: int = key(200, "feature columns (words)", low=1)
-    words_per_node: int = key(15, "words drawn for each node", low=1)
+    num_features: int = key(200, "Number of feature columns (words).", low=1)
+    words_per_node: int = key(15, "Number of words drawn for each node.", low=1)
     topic_share: float = key(
-        0.4, "share of a node's words that come from its block's own words", low=0.0, high=1.0
+        0.4,
+        "Expected share of a node's words that are drawn from the own words of its block.",
+        low=0.0,
+        high=1.0,
     )
-    seed: int = key(0, "seed of the graph, apart from the run's seed", low=0)
+    seed: int = key(0, "Seed of the graph, independent of the seed of the run.", low=0)
 
 
 @dataclass(frozen=True)
 class DataConfig(Section):
-    """``data``: where the attributed graph comes from."""
+    """``data``: source of the attributed graph."""
 
     kind: str = key(
         "synthetic",
-        "planetoid: ind.<name>.* files; wiki: graph.txt, group.txt, tfidf.txt; npz: one npz file; "
-        "musae: *_edges.csv, *_target.csv, *.json; ogb: a folder of the Open Graph Benchmark; "
-        "edge_list: one's own files, see edges; dgl: a set of dgl.data; synthetic",
+        "Kind of data. planetoid: files ind.<name>.*. wiki: graph.txt, group.txt and tfidf.txt. "
+        "npz: one npz file. musae: *_edges.csv, *_target.csv and *.json. ogb: a folder of the Open "
+        "Graph Benchmark. edge_list: your own files, see data.edges. dgl: a data set of dgl.data. "
+        "synthetic: a random graph, see data.synthetic.",
         choices=DATA_KINDS,
     )
     root: str | None = key(
-        None, "folder that relative data paths start from; null: $USER_DGL_DATA, else this folder"
+        None,
+        "Folder that relative paths of data start from. null: $USER_DGL_DATA if it is set, else "
+        "the working directory.",
     )
     name: str | None = key(
         None,
-        "planetoid: cora, citeseer, pubmed; dgl: a class of dgl.data",
+        "For planetoid: cora, citeseer or pubmed. For dgl: name of a class of dgl.data.",
         only_with("data.kind", "planetoid", "dgl"),
     )
     path: str | None = key(
         None,
-        "planetoid, wiki, musae, ogb: folder; npz: file; dgl: folder for its raw files",
+        "For planetoid, wiki, musae and ogb: folder of the files. For npz: the file. For dgl: "
+        "folder for the raw files of the data set.",
         only_without("data.kind", "edge_list", "synthetic"),
     )
     trusted: bool = key(
         False,
-        "dgl: whether DGL may unpickle the files in path, which can run any code",
+        "For dgl: whether DGL may unpickle the files in path. Unpickling can run any code.",
         only_with("data.kind", "dgl"),
     )
     edges: str | None = key(
         None,
-        "edge_list: file of edges: .npz, .npy, .mtx, .mat, .graphml, .bin (dgl.save_graphs), else "
-        "CSV, TSV or blank-separated text",
+        "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .graphml or .bin "
+        "(dgl.save_graphs); any other file is read as CSV, TSV or blank-separated text.",
         only_with("data.kind", "edge_list"),
     )
     header: bool | Literal["auto"] = key(
         "auto",
-        "edge_list: whether the first row of a text of edges names its columns; auto: where it "
-        "names the ends of edges as is usual, or holds text above numbers",
+        "For edge_list: whether the first row of a text file of edges is a header. auto: it is a "
+        "header if it contains usual names for the ends of edges, or text above numbers.",
         only_with("data.kind", "edge_list"),
     )
     columns: tuple[str, ...] = key(
         (),
-        "edge_list: names of the two columns with the ends of the edges, [A, B]; []: found out",
+        "For edge_list: names [A, B] of the two columns with the ends of the edges. []: the "
+        "columns are detected.",
         only_with("data.kind", "edge_list"),
     )
     features: str | None = key(
         None,
-        "edge_list: file of node features (text, npy, npz, mtx, mat) where edges has none",
+        "For edge_list: file of node features (text, npy, npz, mtx or mat). It takes precedence "
+        "over features in the file of edges.",
         only_with("data.kind", "edge_list"),
     )
     labels: str | None = key(
         None,
-        "edge_list: file of labels (text, npy, npz, mat), read for scores and by noise.kind: "
-        "metattack only",
+        "For edge_list: file of labels (text, npy, npz or mat). Labels are read only by metrics "
+        "and by noise.kind: metattack.",
         only_with("data.kind", "edge_list"),
     )
     missing_features: str = key(
         "refuse",
-        "what becomes of NaN, empty and infinite features: refuse; zero; mean: that of their "
-        "column (edge_list, npz, dgl)",
+        "Treatment of NaN, empty and infinite features. refuse: stop with an error. zero: replace "
+        "them by 0. mean: replace them by the mean of their column.",
         only_with("data.kind", "edge_list", "npz", "dgl"),
         choices=("refuse", "zero", "mean"),
     )
-    largest_component: bool = key(False, "keep only the largest connected component")
-    noise: NoiseConfig = section(NoiseConfig, "noise on the graph")
+    largest_component: bool = key(False, "Keep only the largest connected component of the graph.")
+    noise: NoiseConfig = section(NoiseConfig, "noise that is added to the graph")
     synthetic: SyntheticConfig = section(
         SyntheticConfig, "the attributed block model", only_with("data.kind", "synthetic")
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.columns) not in (0, 2):
             raise InputError(f"columns: expected two names, got {', '.join(self.columns)}")
         if self.columns and self.header is False:
-            raise InputError("header: false, and data.columns names columns: drop one of them")
+            raise InputError(
+                "header: data.columns needs a header, and header is false: change one of the two"
+            )

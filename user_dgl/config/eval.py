@@ -1,4 +1,4 @@
-"""Section ``eval``: what is computed after training."""
+"""Section ``eval``: computations after training."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from user_dgl.config.schema import Section, key
 
 @dataclass(frozen=True)
 class EvalConfig(Section):
-    """``eval``: what is computed after training."""
+    """``eval``: computations after training."""
 
     floors: bool = key(
         False,
-        "also run the training-free features_kmeans and smooth_kmeans on the features as they are "
-        "and, where the section features does more than scale rows, on those it prepares",
+        "Also run features_kmeans and smooth_kmeans, two methods without training. They run on the "
+        "features as loaded and, if the section features does more than scale rows, also on the "
+        "prepared features.",
     )

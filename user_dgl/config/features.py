@@ -7,21 +7,22 @@ from user_dgl.config.schema import Section, key
 
 @dataclass(frozen=True)
 class FeaturesConfig(Section):
-    """``features``: applied in this order; all of it keeps sparse features sparse."""
+    """``features``: steps applied in this order. Sparse features stay sparse in all of them."""
 
     weighting: str = key(
         "none",
-        "tf_idf: multiply column j by log(nodes / nodes with a non-zero in j); log: log(1 + x); "
-        "auto: both for sparse 0/1 features and counts, log for other non-negative ones, else none",
+        "Weighting of the values. tf_idf: column j is multiplied by log(number of nodes / number "
+        "of nodes with a non-zero value in column j). log: x becomes log(1 + x). auto: both for "
+        "sparse 0/1 features and sparse counts, log for other non-negative features, else none.",
         choices=("none", "tf_idf", "log", "auto"),
     )
     max_abs_scale: bool = key(
         False,
-        "divide each column by its largest absolute value: min-max scaling for non-negative columns"
-        " that hold a zero, without making them dense",
+        "Divide each column by its largest absolute value. For non-negative columns that contain a "
+        "zero this is min-max scaling, and the features stay sparse.",
     )
-    row_norm: str = key("none", "scale each row to norm 1", choices=("none", "l1", "l2"))
+    row_norm: str = key("none", "Norm by which each row is divided.", choices=("none", "l1", "l2"))
 
     def changes_columns(self) -> bool:
-        """Whether more than the length of rows changes."""
+        """Whether these settings change more than the norm of the rows."""
         return self.weighting != "none" or self.max_abs_scale

@@ -7,32 +7,39 @@ from user_dgl.config.schema import Section, key, only_without
 
 @dataclass(frozen=True)
 class LinksConfig(Section):
-    """``links``: what ``task: link_prediction`` holds out of the graph before noise."""
+    """``links``: edges that ``task: link_prediction`` holds out of the graph before noise."""
 
     validation_share: float = key(
-        0.05, "edges held out for validation, with as many non-edges", low=0.0, high=0.9
+        0.05,
+        "Share of the edges held out for validation, together with as many non-edges.",
+        low=0.0,
+        high=0.9,
     )
     test_share: float = key(
-        0.1, "edges held out for test, with as many non-edges", low=0.0, high=0.9
+        0.1,
+        "Share of the edges held out for test, together with as many non-edges.",
+        low=0.0,
+        high=0.9,
     )
-    seed: int | None = key(None, "seed of the draws; null: the run's seed", low=0)
+    seed: int | None = key(None, "Seed of the held-out pairs. null: the seed of the run.", low=0)
     validation: str = key(
         "score",
-        "what the validation pairs serve for; score: they are scored after training, as the test "
-        "pairs are, and choose nothing, the stopping epoch neither",
+        "Use of the validation pairs. score: they are scored after training, like the test pairs; "
+        "they do not choose anything, not even the epoch at which training stops.",
         choices=("score",),
     )
     score: str = key(
         "learned",
-        "what `metrics` and predict-links are of: learned: log-odds of an edge, learned from the "
-        "training edges; dot: dot product of the embeddings, the paper's, and always that of a "
-        "baseline",
+        "Score of a pair, used for `metrics` and by predict-links. learned: log-odds of an edge, "
+        "learned from the training edges. dot: dot product of the embeddings, as in the paper; "
+        "baselines always use it.",
         choices=("learned", "dot"),
     )
     rising: bool = key(
         False,
-        "score: learned: nothing that a pair has more of may speak against an edge; false is right "
-        "where edges are missing at random, as those held out are, whose ends therefore have fewer "
-        "edges; true where new edges are sought in a graph that is complete",
+        "For score: learned. true: the score may not decrease with any of its terms (similarity, "
+        "degrees, common neighbours); use it to find new edges of a complete graph. false: the "
+        "score may decrease; use it if edges are missing at random, as held-out edges are, because "
+        "a missing edge lowers the degree of its ends.",
         only_without("links.score", "dot"),
     )

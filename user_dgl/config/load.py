@@ -1,4 +1,4 @@
-"""Settings from a YAML file and from the command line, and their names."""
+"""Reading of settings from a YAML file and the command line; names of configs and data files."""
 
 import importlib.resources
 import os
@@ -15,20 +15,21 @@ from user_dgl.errors import InputError
 def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML file and apply overrides.
 
-    The first line of a file may be ``extends: other.yaml``, relative to the file: then the keys of
-    the other file count where this one has none.
+    A file may contain ``extends: other.yaml``, a path relative to the file. Keys that the file does
+    not set are then taken from the other file.
 
     Parameters
     ----------
     path : path, Config or None
-        YAML file, or settings to start from; None starts from the defaults.
+        YAML file, or settings that the overrides are applied to. None: the defaults.
     overrides : sequence of str
-        ``section.key=value``, the value in YAML.
+        Each is ``section.key=value``, with the value in YAML.
 
     Raises
     ------
     InputError
-        File unreadable, not YAML, unknown key, wrong type, value out of range.
+        The file cannot be read or is not YAML, a key is unknown, or a value has the wrong type or
+        is out of range.
     """
     plain: dict[str, Any] = {}
     where: dict[tuple[str, ...], str] = {}
@@ -50,7 +51,7 @@ def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str
             if node.get(part) is None:
                 node[part] = {}
             node = node[part]
-            if not isinstance(node, dict):  # a bad value below must not vanish under the override
+            if not isinstance(node, dict):  # the override must not hide a bad value of the file
                 at = place(where, keys[:depth])
                 raise InputError(f"{at}{'.'.join(keys[:depth])}={node!r} holds no keys: {source}")
         node[keys[-1]] = parse_yaml(value, source, None)
@@ -62,19 +63,20 @@ def load_config(path: str | os.PathLike | Config | None, overrides: Sequence[str
 def _read_file(
     path: Path, where: dict[tuple[str, ...], str], extended_by: tuple[Path, ...]
 ) -> dict[str, Any]:
-    """The plain settings of a file, over those of the file that its key ``extends`` names.
+    """Read the settings of a file, merged with those of the file that it extends.
 
     Parameters
     ----------
     path : Path
     where : dict
-        Gets the place of each key, for messages.
+        The place of each key is added to it, for messages.
     extended_by : tuple of Path
-        The files that led here.
+        Files that extend this one, directly or indirectly.
 
     Raises
     ------
     InputError
+        A file cannot be read or is not YAML, or files extend each other in a circle.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -102,17 +104,18 @@ def _read_file(
 
 
 def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """One tree of settings over another: sections are merged, other values replaced."""
+    """Merge two trees of settings; a value of ``own`` takes precedence."""
     merged = dict(base)
     for name, value in own.items():
         below = merged.get(name)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[name] = _over(below, value) if both else value
+        if isinstance(below, dict) and isinstance(value, dict):
+            value = _over(below, value)
+        merged[name] = value
     return merged
 
 
 def to_yaml(config: Config) -> str:
-    """The resolved settings as YAML that `load_config` reads back to the same settings.
+    """Write all settings as YAML, from which `load_config` reads the same settings.
 
     >>> load_config(None, ["train.lr=1e-3"]).train.lr
     0.001
@@ -123,7 +126,7 @@ def to_yaml(config: Config) -> str:
 
 
 def config_name(path: str | os.PathLike) -> str:
-    """Name of a config for the default run directory: its path below a folder ``configs``.
+    """Name of a config for the default run directory: its path below the folder ``configs``.
 
     >>> config_name("configs/paper/cora.yaml"), config_name("mine.yaml")
     ('paper/cora', 'mine')
@@ -138,7 +141,7 @@ def config_name(path: str | os.PathLike) -> str:
 
 
 def data_name(path: str | os.PathLike) -> str:
-    """Name of a file of edges for the default run directory: without folder and ending.
+    """Name of a file of edges for the default run directory, without folder and suffix.
 
     >>> data_name("data/com-dblp.v2.csv.gz"), data_name("graph")
     ('com-dblp.v2', 'graph')
@@ -150,7 +153,7 @@ def data_name(path: str | os.PathLike) -> str:
 
 
 def default_config() -> Path:
-    """``configs/default.yaml``: in the package where that is installed, beside it in a clone."""
+    """Path of ``configs/default.yaml``: inside an installed package, next to it in a clone."""
     package = Path(str(importlib.resources.files("user_dgl")))
     installed = package / "configs" / "default.yaml"
     return installed if installed.exists() else package.parent / "configs" / "default.yaml"

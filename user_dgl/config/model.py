@@ -9,26 +9,27 @@ from user_dgl.errors import InputError
 
 @dataclass(frozen=True)
 class EncoderTraits:
-    """What settings, refusals and the memory estimate need to know of an encoder.
+    """Properties of an encoder that the settings, their checks and the memory estimate need.
 
     Attributes
     ----------
     encoder : str or type
-        ``"module:Class"``, so that torch is not imported here, or the class itself.
+        The class, or its name ``"module:Class"``, so that torch is not imported here.
     has_own_loss : bool
-        The model has a loss of its own (the paper's L_S), weighed by ``loss.supporting_weight``.
+        Whether the encoder has its own loss (the paper's L_S), with weight
+        ``loss.supporting_weight``.
     draws_pairs : bool
-        That loss draws pairs of nodes.
+        Whether that loss draws pairs of nodes.
     in_parts : bool
-        It asks its propagation for the rows of other parts, so that it can be trained in parts
-        and by several processes.
+        Whether the encoder calls `Propagator.extend` after each layer, so that it can be trained
+        in parts and by several processes.
     learns : bool
-        It has weights of its own. One without is a fixed function of A' and the features; it goes
-        with head centroid and has one replica.
+        Whether the encoder has weights. An encoder without weights is a fixed function of A' and
+        the features. It needs ``model.head: centroid`` and has one replica.
     output_blocks : int
-        Blocks (N, last width) that the last layer computes.
+        Number of tensors (N, last width) that the last layer computes.
     passes : int
-        Passes over the graph in a step.
+        Number of passes over the graph in a training step.
     """
 
     encoder: str | type
@@ -40,7 +41,7 @@ class EncoderTraits:
     passes: int = 1
 
 
-# Every encoder by its name in the settings.
+# Maps the names of the encoders in the settings to their properties.
 ENCODERS: dict[str, EncoderTraits] = {
     "gcn": EncoderTraits("user_dgl.encoders.gcn:GCN", in_parts=True),
     "gae": EncoderTraits("user_dgl.encoders.gae:GAE", in_parts=True),
@@ -56,27 +57,29 @@ ENCODERS: dict[str, EncoderTraits] = {
 
 @dataclass(frozen=True)
 class SmoothConfig(Section):
-    """``model.smooth``: the encoder of that name."""
+    """``model.smooth``: settings of the encoder ``smooth``."""
 
-    hops: int = key(16, "steps over the graph", low=1)
+    hops: int = key(16, "Number of smoothing steps.", low=1)
     self_share: float | None = key(
         None,
-        "share of a node's own features; null: the one of 0.05, 0.1, 0.2, 0.3, 0.5 and 0.75 with "
-        "which edges that were left out are told best from random pairs",
+        "Share of a node's own features in its smoothed features. null: 0.05, 0.1, 0.2, 0.3, 0.5 "
+        "or 0.75, whichever distinguishes left-out edges from random pairs best.",
         low=0.0,
         high=1.0,
     )
-    num_components: int = key(512, "components of the features that are smoothed", low=1)
+    num_components: int = key(
+        512, "Number of leading components of the features that are smoothed.", low=1
+    )
 
 
 @dataclass(frozen=True)
 class AutoClustersConfig(Section):
-    """``model.auto_clusters``: the numbers that ``num_clusters: auto`` chooses from."""
+    """``model.auto_clusters``: range from which ``num_clusters: auto`` chooses."""
 
-    low: int = key(2, "least number of clusters", low=2)
-    high: int = key(20, "largest number of clusters", low=2, high=63)
+    low: int = key(2, "Smallest number of clusters.", low=2)
+    high: int = key(20, "Largest number of clusters.", low=2, high=63)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
             raise InputError(f"low: expected at most high={self.high}, got {self.low}")
@@ -84,12 +87,12 @@ class AutoClustersConfig(Section):
 
 @dataclass(frozen=True)
 class ModelConfig(Section):
-    """``model``: the encoder that USER supports, and the assignment head."""
+    """``model``: encoder, assignment head and number of clusters."""
 
     kind: str = key(
         "user",
-        "what is trained: user, or a rival to compare with, see section baseline; gae_cg and "
-        "arga_cg are Cross-Graph on two of those",
+        "Method that is trained: user, or a baseline, see section baseline. gae_cg and arga_cg are "
+        "Cross-Graph applied to gae and arga.",
         choices=(
             "user",
             "deepwalk",
@@ -106,62 +109,74 @@ class ModelConfig(Section):
     )
     encoder: str = key(
         "gcn",
-        "gcn: the authors' code (ReLU and BatchNorm in every layer); gae: the paper's text (last "
-        "layer linear, no BatchNorm); vgae, arga, dgi, sage: models with a loss of their own, see "
-        "loss.supporting_weight; smooth: features smoothed over A', with head: centroid",
+        "Encoder of USER. gcn: the authors' code (ReLU and BatchNorm in every layer). gae: the "
+        "paper's text (last layer linear, no BatchNorm). vgae, arga, dgi, sage: encoders with "
+        "their own loss, see loss.supporting_weight. smooth: features smoothed over A'; needs "
+        "head: centroid.",
         choices=ENCODERS,
     )
     num_clusters: int | Literal["auto"] | None = key(
-        None, "clusters to find (required); auto: as many as the data suggest", low=2
+        None,
+        "Number of clusters. Training needs a value. auto: the number is estimated from the data, "
+        "without labels.",
+        low=2,
     )
     auto_clusters: AutoClustersConfig = section(
         AutoClustersConfig,
-        "the numbers that num_clusters: auto chooses from",
+        "range from which num_clusters: auto chooses",
         only_with("model.num_clusters", "auto"),
     )
     hidden_feats: tuple[int, ...] = key(
         (256,),
-        "width of each encoder layer",
+        "Width of each encoder layer.",
         only_where(
-            "model.encoder", "an encoder with layers", lambda config: config.model.traits.learns
+            "model.encoder", "an encoder that has layers", lambda config: config.model.traits.learns
         ),
     )
     head: str = key(
         "graph_conv",
-        "graph_conv: Y = softmax(S H W + b), the authors' code; linear: Y = softmax(H W + b); "
-        "centroid: Y = softmax(cos(H, C) / temperature), C starting from k-means",
+        "Assignment head. graph_conv: Y = softmax(S H W + b), the authors' code. linear: Y = "
+        "softmax(H W + b). centroid: Y = softmax(cos(H, C) / temperature); C starts from k-means.",
         choices=("graph_conv", "linear", "centroid"),
     )
     labels: str = key(
         "head",
-        "the clusters of a run: head: arg max of Y; kmeans: k-means on what encoder: smooth gives, "
-        "where training started; auto: head, unless it uses fewer clusters or its silhouette there "
-        "is more than 2 % lower than that of kmeans. result.json has the scores of both",
+        "Clusters that are the result of a run. head: arg max of Y. kmeans: k-means on the "
+        "embeddings of encoder: smooth before training. auto: head, unless it uses fewer clusters "
+        "than kmeans, or its silhouette on these embeddings is more than 2 % lower than that of "
+        "kmeans. result.json contains the scores of both.",
         choices=("head", "kmeans", "auto"),
     )
     temperature: float = key(
-        0.1, "softness of head: centroid", only_with("model.head", "centroid"), above=0.0
+        0.1,
+        "Temperature of head: centroid. Higher values give softer memberships.",
+        only_with("model.head", "centroid"),
+        above=0.0,
     )
     smooth: SmoothConfig = section(
         SmoothConfig,
-        "the encoder of that name",
+        "the encoder smooth",
         only_where(
             "model.encoder",
             "model.encoder: smooth or model.num_clusters: auto",
             lambda config: not config.model.traits.learns or config.model.num_clusters == "auto",
         ),
     )
-    dropout: float = key(0.5, "dropout between the encoder's layers and before the head", low=0.0)
-    logit_dropout: float = key(0.5, "dropout on the logits of Y, as in the authors' code", low=0.0)
+    dropout: float = key(
+        0.5, "Dropout rate between the encoder's layers and before the head.", low=0.0
+    )
+    logit_dropout: float = key(
+        0.5, "Dropout rate on the logits of Y, as in the authors' code.", low=0.0
+    )
     observed_mix: float = key(
         0.5,
-        "m: the encoder reads the normalised m A_norm + (1 - m) A'_norm; 0.5 in the authors' code, "
-        "0 in the paper's text",
+        "Share m of the observed graph. The encoder uses the normalised m A_norm + (1 - m) "
+        "A'_norm. The authors' code has 0.5, the paper's text 0.",
         low=0.0,
         high=1.0,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.hidden_feats or min(self.hidden_feats) < 1:
             raise InputError(f"hidden_feats: expected widths of 1 or more, got {self.hidden_feats}")
@@ -171,16 +186,16 @@ class ModelConfig(Section):
 
     @property
     def traits(self) -> EncoderTraits:
-        """What is known of the encoder."""
+        """Properties of the encoder."""
         return ENCODERS[self.encoder]
 
     @property
     def known_clusters(self) -> int:
-        """The number of clusters, once it is set or chosen; training starts after that."""
+        """The number of clusters. It is an int once it is set or chosen, before training starts."""
         assert isinstance(self.num_clusters, int)
         return self.num_clusters
 
     @property
     def most_clusters(self) -> int | None:
-        """How many clusters there may be: ``num_clusters``, or the most that auto may choose."""
+        """Largest possible number of clusters: ``num_clusters``, or the largest of its range."""
         return self.auto_clusters.high if self.num_clusters == "auto" else self.num_clusters

@@ -1,4 +1,4 @@
-"""What training in parts and training by several processes cannot do."""
+"""Checks for training in parts and for training by several processes."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 
 def check_partition(config: "Config") -> None:
-    """Refuse what a part of the graph cannot do alone.
+    """Refuse settings that training in parts does not support.
 
     Raises
     ------
     InputError
+        A setting is not supported.
     """
     loss = config.loss
     beyond = loss.davies_bouldin_weight and loss.davies_bouldin_space != "features"
@@ -29,11 +30,12 @@ def check_partition(config: "Config") -> None:
 
 
 def check_distributed(config: "Config") -> None:
-    """Refuse what several processes cannot do together.
+    """Refuse settings that training by several processes does not support.
 
     Raises
     ------
     InputError
+        A setting is not supported.
     """
     _refuse(
         config,
@@ -46,9 +48,23 @@ def check_distributed(config: "Config") -> None:
 
 
 def _refuse(config: "Config", what: str, otherwise: str, *more: tuple[str, Any, str]) -> None:
-    """Refuse settings that need the whole graph in one place, and those of ``more``.
+    """Refuse settings that need the whole graph in one process or one update.
 
-    Each is the path of a key, whether its value does not fit, and a value that fits.
+    Parameters
+    ----------
+    config : Config
+    what : str
+        Name of the mode, for the message.
+    otherwise : str
+        The alternative to changing the setting, for the message.
+    more : (str, Any, str)
+        Further settings to check: path of the key, whether its value is refused, and a value that
+        is accepted.
+
+    Raises
+    ------
+    InputError
+        A setting is refused.
     """
     model = config.model
     in_parts = model.traits.in_parts or not model.traits.learns
@@ -69,5 +85,5 @@ def _refuse(config: "Config", what: str, otherwise: str, *more: tuple[str, Any, 
         if is_unfit:
             raise InputError(
                 f"{what} needs {name}={instead}, got {show(get(config, name))}: set it, or "
-                f"{otherwise}"
+                f"use {otherwise}"
             )

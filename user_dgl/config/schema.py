@@ -1,8 +1,9 @@
-"""Frozen dataclasses as settings: types, ranges and choices of each key, errors that say where.
+"""Settings as frozen dataclasses with checks of types, ranges and choices.
 
-A section is a dataclass that derives from `Section`; each of its fields is made by `key`, or by
-`section` if it is a section itself. `build` makes one from plain values such as those of a YAML
-file. Python callers get the same checks when they construct a section.
+A section of the settings is a dataclass that derives from `Section`. Its fields are made by `key`,
+or by `section` if the field is itself a section. `build` makes a section from plain values, such as
+those of a YAML file, and its errors name the place of a wrong value. The same checks run when
+Python code constructs a section.
 """
 
 import dataclasses
@@ -11,13 +12,15 @@ import math
 import numbers
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import yaml
 
 from user_dgl.errors import InputError
+
+SectionType = TypeVar("SectionType", bound="Section")
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,11 @@ class OnlyWith:
     Attributes
     ----------
     cause : str
-        Path of the key that decides, such as ``data.kind``.
+        Path of the key that the condition depends on, such as ``data.kind``.
     holds : callable
-        Gets the whole settings.
+        Function of the whole settings. Returns whether the condition holds.
     text : str
-        The condition in words, for the reference of all keys.
+        The condition in words, for `reference`.
     """
 
     cause: str
@@ -40,19 +43,21 @@ class OnlyWith:
 
 
 def only_with(cause: str, *values: Any) -> OnlyWith:
-    """The key has an effect only where another key has one of some values."""
+    """Condition that another key has one of the given values."""
     shown = " or ".join(show(value) for value in values)
     return OnlyWith(cause, lambda config: get(config, cause) in values, f"{cause}: {shown}")
 
 
 def only_without(cause: str, *values: Any) -> OnlyWith:
-    """The key has an effect only where another key has none of some values."""
+    """Condition that another key has none of the given values."""
     shown = " or ".join(show(value) for value in values)
-    return OnlyWith(cause, lambda config: get(config, cause) not in values, f"{cause} not {shown}")
+    return OnlyWith(
+        cause, lambda config: get(config, cause) not in values, f"{cause} other than {shown}"
+    )
 
 
 def only_where(cause: str, text: str, holds: Callable[[Any], bool]) -> OnlyWith:
-    """The key has an effect only where a function of the whole settings is true."""
+    """Condition that a function of the whole settings is true."""
     return OnlyWith(cause, holds, text)
 
 
@@ -65,22 +70,23 @@ def key(
     high: float | None = None,
     above: float | None = None,
 ) -> Any:
-    """A key of a section.
+    """Define a key of a section, as a field of its dataclass.
 
     Parameters
     ----------
     default
-        A dict becomes `Names`.
+        Default value. A dict is converted to `Names`.
     doc : str
-        Its meaning.
+        Meaning of the key.
     only : OnlyWith
-        Conditions under which it has an effect; without all of them a warning names it.
+        Conditions that must all hold for the key to have an effect. If one does not hold, a warning
+        names the key.
     choices : iterable of str, optional
-        Allowed values; a registry is read anew at each check.
+        Allowed values. If it is a registry, later entries of the registry are allowed too.
     low, high : float, optional
-        Bounds, which are allowed values themselves.
+        Smallest and largest allowed value.
     above : float, optional
-        Bound, which is not allowed itself.
+        Values must be greater than this.
     """
     metadata = {
         "doc": doc, "only": only, "choices": choices, "low": low, "high": high, "above": above,
@@ -91,20 +97,20 @@ def key(
 
 
 def section(cls: type, doc: str, *only: OnlyWith) -> Any:
-    """A section inside a section."""
+    """Define a section inside a section, as a field of its dataclass."""
     return field(default_factory=cls, metadata={"doc": doc, "only": only})
 
 
 class Names(dict):
-    """A dict of names and values that cannot change, so that settings have a hash."""
+    """An immutable dict of names and values, so that settings are hashable."""
 
-    def __hash__(self) -> int:  # type: ignore[override]  # a plain dict has none
+    def __hash__(self) -> int:  # type: ignore[override]  # dict declares __hash__ as None
         return hash(frozenset(self.items()))
 
     def __setitem__(self, name: Any, value: Any) -> None:
         raise TypeError("settings are frozen")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type["Names"], tuple[dict[str, Any]]]:
         return Names, (dict(self),)
 
 
@@ -116,15 +122,16 @@ def get(config: Any, path: str) -> Any:
 
 
 def show(value: Any) -> str:
-    """A value as it stands in YAML."""
+    """Write a value as in YAML."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def inert_settings(config: "Section") -> list[str]:
-    """Settings away from their default that have no effect in this run, one line each."""
-    default, lines = type(config)(), []
+    """One line for each setting that differs from its default but has no effect in this run."""
+    default = type(config)()
+    lines: list[str] = []
     for path, item in _keys(type(config)):
         value = get(config, path)
         if value == get(default, path):
@@ -138,23 +145,29 @@ def inert_settings(config: "Section") -> list[str]:
     return lines
 
 
-def _keys(cls: type, prefix: str = "") -> Iterator[tuple[str, dataclasses.Field]]:
-    """Paths and fields of all keys and sections."""
+def _is_section(hint: Any) -> TypeGuard[type["Section"]]:
+    """Whether a type hint is that of a section."""
+    return dataclasses.is_dataclass(hint)
+
+
+def _keys(cls: type["Section"], prefix: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Yield the path and the field of each key and section."""
     hints = typing.get_type_hints(cls)
     for item in dataclasses.fields(cls):
         yield prefix + item.name, item
-        if dataclasses.is_dataclass(hints[item.name]):
+        if _is_section(hints[item.name]):
             yield from _keys(hints[item.name], f"{prefix}{item.name}.")
 
 
+@dataclass(frozen=True)
 class Section:
-    """Type and range checks of every field, so that Python callers get those of the YAML file."""
+    """Base class of sections. Checks type and range of every field when a section is made."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
-            if dataclasses.is_dataclass(hints[item.name]):
+            if _is_section(hints[item.name]):
                 if not isinstance(value, hints[item.name]):
                     expected = hints[item.name].__name__
                     raise InputError(f"{item.name}: expected a {expected}, got {value!r}")
@@ -165,7 +178,7 @@ class Section:
 
 
 def to_plain(config: Any) -> dict[str, Any]:
-    """The settings as plain dicts, lists and scalars, in the order of the dataclasses."""
+    """Convert settings to plain dicts, lists and scalars, in the order of the dataclasses."""
     plain = {}
     for item in dataclasses.fields(config):
         value = getattr(config, item.name)
@@ -177,20 +190,25 @@ def to_plain(config: Any) -> dict[str, Any]:
     return plain
 
 
-def reference(cls: type, prefix: str = "") -> str:
-    """Every key of a section and of those in it, as Markdown: default, values, meaning."""
+def reference(cls: type[Section], prefix: str = "") -> str:
+    """Write Markdown tables of the keys of a section and of its inner sections.
+
+    A row has the key's name, default, allowed values and meaning.
+    """
     hints, rows, below = typing.get_type_hints(cls), [], []
     for item in dataclasses.fields(cls):
         hint, name = hints[item.name], prefix + item.name
-        if dataclasses.is_dataclass(hint):
+        if _is_section(hint):
             title = f"## `{name}`: {item.metadata['doc']}"
             below.append(f"{title}\n\n{reference(hint, name + '.')}")
             continue
         default = yaml.safe_dump(to_plain(cls())[item.name], default_flow_style=True)
         default = default.removesuffix("\n").removesuffix("\n...")
-        # Renderers would take <name> for a tag.
-        only = "".join(f"; only with {each.text}" for each in item.metadata["only"])
-        meaning = " ".join(item.metadata["doc"].split()) + only
+        meaning = " ".join(item.metadata["doc"].split())
+        conditions = " and with ".join(each.text for each in item.metadata["only"])
+        if conditions:
+            meaning += f" Used only with {conditions}."
+        # A renderer of Markdown would read <name> as an HTML tag.
         meaning = meaning.replace("|", "\\|").replace("<", "\\<")
         rows.append(f"| `{name}` | `{default}` | {_values(hint, item.metadata)} | {meaning} |")
     table = ["| key | default | values | meaning |", "|---|---|---|---|", *rows]
@@ -200,8 +218,8 @@ def reference(cls: type, prefix: str = "") -> str:
 _KINDS = {bool: "true, false", int: "whole number", float: "number", str: "text"}
 
 
-def _values(hint, metadata) -> str:
-    """What a key takes, in words."""
+def _values(hint: Any, metadata: Mapping[str, Any]) -> str:
+    """Describe the allowed values of a key in words."""
     args = typing.get_args(hint)
     null = type(None) in args
     if metadata["choices"]:
@@ -213,7 +231,8 @@ def _values(hint, metadata) -> str:
     return ", ".join(kinds) + ", null" * null
 
 
-def _kind(hint) -> str:
+def _kind(hint: Any) -> str:
+    """Describe a type in words."""
     args = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return f"list of {_KINDS[args[0]]}s"
@@ -222,35 +241,51 @@ def _kind(hint) -> str:
     return _KINDS[hint] if hint in _KINDS else ", ".join(f"`{word}`" for word in args)
 
 
-def place(where, full):
-    """``file:line: `` or ``override: `` of a key path: its own, what holds it or what it holds."""
+def place(where: Mapping[tuple[str, ...], str], full: tuple[str, ...]) -> str:
+    """Find the place of a key path for a message, as ``file:line: `` or ``override: ``.
+
+    If the path itself has no place, the place of a section that contains it is used, else that of a
+    key below it, else the empty string.
+    """
     for length in range(len(full), 0, -1):
         if full[:length] in where:
             return f"{where[full[:length]]}: "
-    # An override names only the leaf: of trian.lr=1 it is trian that is unknown.
+    # Only the full path of an override has a place: for trian.lr=1 the unknown key is trian.
     return next((f"{at}: " for known, at in where.items() if known[: len(full)] == full), "")
 
 
-def build(cls: type, plain: dict[str, Any], where: dict[tuple[str, ...], str]):
-    """A section, and those in it, of plain values.
+def build(
+    cls: type[SectionType], plain: dict[str, Any], where: Mapping[tuple[str, ...], str]
+) -> SectionType:
+    """Make a section and its inner sections from plain values.
 
     Parameters
     ----------
     cls : type
         Subclass of `Section`.
     plain : dict
+        Nested dict of values.
     where : dict
-        Key path -> where it was given (``file:line`` or an override), for messages.
+        Maps the path of a key to the place where it was set (``file:line`` or an override), for
+        messages.
 
     Raises
     ------
     InputError
-        Unknown key (with a suggestion), wrong type, value out of range.
+        A key is unknown (the message suggests another), or a value has the wrong type or is out of
+        range.
     """
     return _build(cls, plain, (), where, cls)
 
 
-def _build(cls, plain, path, where, root):
+def _build(
+    cls: type[SectionType],
+    plain: dict[str, Any],
+    path: tuple[str, ...],
+    where: Mapping[tuple[str, ...], str],
+    root: type[Section],
+) -> SectionType:
+    """Make the section at ``path``; ``root`` is the class of the whole settings."""
     hints = typing.get_type_hints(cls)
     values = {}
     for key, value in plain.items():
@@ -259,7 +294,7 @@ def _build(cls, plain, path, where, root):
         name = ".".join(full)
         if key not in hints:
             raise InputError(f"{at}unknown key {name!r}{_suggestion(full, root)}")
-        if dataclasses.is_dataclass(hints[key]):
+        if _is_section(hints[key]):
             if value is None:
                 continue
             if not isinstance(value, dict):
@@ -273,15 +308,17 @@ def _build(cls, plain, path, where, root):
             raise InputError(f"{at}{error}") from None
     try:
         return cls(**values)
-    except InputError as error:  # checks across fields
+    except InputError as error:  # from a check that involves several keys
         message = ".".join([*path, str(error)])
-        at = place(where, tuple(re.match(r"[\w.]*", message)[0].split(".")))
+        # The message starts with the path of a key.
+        at = place(where, tuple(re.split(r"[^\w.]", message, maxsplit=1)[0].split(".")))
         raise InputError(f"{at}{message}") from None
 
 
-def _suggestion(full: tuple[str, ...], root) -> str:
+def _suggestion(full: tuple[str, ...], root: type[Section]) -> str:
+    """End of the message on an unknown key: a similar key, or the keys of the section."""
     parents_and_leaves = {k: k.rpartition(".")[::2] for k in _all_names(root)}
-    if ".".join(full) in parents_and_leaves:  # a key with dots in it
+    if ".".join(full) in parents_and_leaves:  # the name of the key contains dots
         nested = "..."
         for part in reversed(".".join(full).split(".")):
             nested = f"{{{part}: {nested}}}"
@@ -294,24 +331,39 @@ def _suggestion(full: tuple[str, ...], root) -> str:
         leaves = {leaf for _, leaf in parents_and_leaves.values()}
         match = difflib.get_close_matches(full[-1], leaves, n=1, cutoff=0.7)
         close = [k for k, (_, leaf) in parents_and_leaves.items() if match == [leaf]]
-    if not close and not section:  # noise_rate for data.noise.rate
+    if not close and not section:  # for example noise_rate in place of data.noise.rate
         close = difflib.get_close_matches(full[-1], parents_and_leaves, n=1, cutoff=0.7)
     if close:
         return f": did you mean {' or '.join(close[:3])}?"
     return f": known here are {', '.join(siblings)}" if siblings else ""
 
 
-def _all_names(cls, prefix=""):
+def _all_names(cls: type[Section], prefix: str = "") -> Iterator[str]:
+    """Yield the path of each key and section."""
     for key, hint in typing.get_type_hints(cls).items():
         yield prefix + key
-        if dataclasses.is_dataclass(hint):
+        if _is_section(hint):
             yield from _all_names(hint, f"{prefix}{key}.")
 
 
-def _checked(value, hint, metadata, name):
-    """``value`` as the type of ``hint``; raises `InputError` with what was expected.
+def _checked(value: Any, hint: Any, metadata: Mapping[str, Any], name: str) -> Any:
+    """Convert a value to the type of a key and check its range and choices.
 
-    A hint is a type, or a type or None, or either of them or certain words: ``Literal["auto"]``.
+    Parameters
+    ----------
+    value
+    hint
+        Type hint of the key: a type, possibly in a union with None and with ``Literal`` words such
+        as ``Literal["auto"]``.
+    metadata : mapping
+        Metadata of the key's field, see `key`.
+    name : str
+        Name of the key for messages.
+
+    Raises
+    ------
+    InputError
+        The value is not allowed. The message says what was expected.
     """
     args = typing.get_args(hint)
     optional = type(None) in args
@@ -338,19 +390,22 @@ def _checked(value, hint, metadata, name):
         close = difflib.get_close_matches(str(value), choices, n=1)
         hint_text = f" (did you mean {close[0]}?)" if close else ""
         raise InputError(f"{name}: expected one of {', '.join(choices)}, got {value!r}{hint_text}")
-    for bound, wrong, words in (
+    for bound, wrong, relation in (
         (metadata.get("low"), lambda v, b: v < b, "at least"),
         (metadata.get("high"), lambda v, b: v > b, "at most"),
         (metadata.get("above"), lambda v, b: v <= b, "above"),
     ):
         if bound is not None and wrong(value, bound):
-            raise InputError(f"{name}: expected {words} {bound}, got {value}")
+            raise InputError(f"{name}: expected {relation} {bound}, got {value}")
     return value
 
 
-def _typed(value, hint, name, optional=False, words=()):
+def _typed(
+    value: Any, hint: Any, name: str, optional: bool = False, words: tuple[str, ...] = ()
+) -> Any:
+    """Convert a value to a type; ``optional`` and ``words`` are named in messages only."""
     null = "".join(f", {word}" for word in words) + (" or null" if optional else "")
-    # Real, so that NumPy's numbers count too.
+    # NumPy's numbers are instances of Real too.
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if isinstance(value, str) and value in ("None", "none") and optional and hint is not str:
         raise InputError(f"{name}: {value} is text in YAML: write null")
@@ -383,10 +438,11 @@ def _typed(value, hint, name, optional=False, words=()):
         element = typing.get_args(hint)[0]
         items = value if isinstance(value, (list, tuple)) else [value]
         return tuple(_typed(item, element, name) for item in items)
-    raise AssertionError(f"{name}: no reader for {hint}")
+    raise AssertionError(f"{name}: type {hint} is not supported")
 
 
-def _float(value, name):
+def _float(value: Any, name: str) -> float:
+    """Convert a number to float, with an `InputError` if it is too large."""
     try:
         return float(value)
     except OverflowError:

@@ -1,8 +1,8 @@
-"""YAML without its surprises.
+"""Strict reading and writing of YAML.
 
-Plain PyYAML reads ``1e-3`` as text, ``yes`` as true, ``010`` as eight and keeps the last of two
-equal keys. Here numbers and booleans are those of YAML 1.2, so ``1e-3`` is a number and ``yes`` is
-text, and repeated keys, aliases and tags are errors with their line.
+Plain PyYAML reads ``1e-3`` as text, ``yes`` as true and ``010`` as eight, and it keeps the last of
+two equal keys. This module reads numbers and booleans as YAML 1.2 defines them, so ``1e-3`` is a
+number and ``yes`` is text. Repeated keys, aliases and tags are errors that name the line.
 """
 
 import re
@@ -14,7 +14,7 @@ from user_dgl.errors import InputError
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the scalars of YAML 1.2's core schema."""
+    """SafeLoader that reads scalars by the core schema of YAML 1.2."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -35,7 +35,7 @@ for _tag, _pattern, _first in (
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper that quotes what `_Loader` would read as another type."""
+    """SafeDumper that quotes text which `_Loader` would read as another type."""
 
 
 _Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
@@ -43,7 +43,7 @@ _Dumper.add_representer(
     float,
     lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:float", repr(value)),
 )
-# PyYAML writes these line breaks as they are outside double quotes and reads a space.
+# Outside double quotes, PyYAML writes these line breaks unchanged and reads them as spaces.
 _Dumper.add_representer(
     str,
     lambda dumper, value: dumper.represent_scalar(
@@ -54,14 +54,29 @@ _Dumper.add_representer(
 )
 
 
-def parse_yaml(text: str, source: str, where: dict | None) -> Any:
-    """Plain Python of a YAML text; ``where`` gets ``file:line`` of each key path."""
+def parse_yaml(text: str, source: str, where: dict[tuple[str, ...], str] | None) -> Any:
+    """Read a YAML text as plain Python values.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        Name of the text for messages.
+    where : dict or None
+        ``file:line`` of each key path is added to it, and the text must be a mapping. None: the
+        text may be any value, and messages do not contain lines.
+
+    Raises
+    ------
+    InputError
+        The text is not YAML, or uses YAML that is not allowed here.
+    """
     lines = where is not None
     loader = None
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        if not lines:
+        if where is None:
             return None if node is None else _to_plain(loader, node, (), source, {})
         if node is None or node.tag == "tag:yaml.org,2002:null":
             return {}
@@ -85,7 +100,15 @@ def parse_yaml(text: str, source: str, where: dict | None) -> Any:
             loader.dispose()
 
 
-def _to_plain(loader, node, path, source, where, seen=None):
+def _to_plain(
+    loader: _Loader,
+    node: yaml.Node,
+    path: tuple[str, ...],
+    source: str,
+    where: dict[tuple[str, ...], str],
+    seen: set[int] | None = None,
+) -> Any:
+    """Convert a node to plain Python values and add the place of each key to ``where``."""
     seen = set() if seen is None else seen
     at = f"{source}:{node.start_mark.line + 1}"
     if id(node) in seen:
@@ -97,7 +120,7 @@ def _to_plain(loader, node, path, source, where, seen=None):
             raise InputError(f"{at}: YAML tags are not allowed here ({node.tag})")
         try:
             return loader.construct_object(node)
-        except ValueError:  # Python reads no number of thousands of digits
+        except ValueError:  # Python refuses numbers with thousands of digits
             raise InputError(f"{at}: not a usable number: {node.value[:20]}...") from None
     if node.tag != loader.resolve(type(node), node.value, True):
         raise InputError(f"{at}: YAML tags are not allowed here ({node.tag})")
@@ -117,5 +140,5 @@ def _to_plain(loader, node, path, source, where, seen=None):
 
 
 def dump_yaml(plain: Any) -> str:
-    """YAML that `parse_yaml` reads back to the same values."""
+    """Write YAML from which `parse_yaml` reads the same values."""
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True)

@@ -5,52 +5,64 @@ from dataclasses import dataclass
 from user_dgl.config.schema import Section, key, only_where, only_with, only_without, section
 from user_dgl.errors import InputError
 
-# Sources with a key of their own.
+# Sources of candidates that have their own key in the settings.
 _SOURCE_KEYS = ("feature_knn", "k_hop", "uniform", "same_cluster")
 
 
 @dataclass(frozen=True)
 class CandidatesConfig(Section):
-    """``structure.candidates``: pairs that A' may use beside the observed edges.
+    """``structure.candidates``: pairs that A' may use in addition to the observed edges.
 
-    Counts are pairs drawn a node; pairs already there are merged.
+    Each count is the number of pairs that a source draws for each node. A pair that occurs more
+    than once, or that is an observed edge, is used once.
     """
 
-    feature_knn: int = key(0, "nearest nodes by cosine of the features", low=0)
-    k_hop: int = key(0, "ends of random walks of length 2 to `hops`", low=0)
-    hops: int = key(
-        2, "longest walk for k_hop", only_without("structure.candidates.k_hop", 0), low=2
+    feature_knn: int = key(
+        0, "Number of nearest nodes by the cosine of the features, for each node.", low=0
     )
-    uniform: int = key(0, "uniformly drawn nodes", low=0)
+    k_hop: int = key(
+        0,
+        "Number of random walks of length 2 to `hops` from each node. Each walk gives one "
+        "candidate, the pair of its ends.",
+        low=0,
+    )
+    hops: int = key(
+        2,
+        "Largest length of a walk of k_hop.",
+        only_without("structure.candidates.k_hop", 0),
+        low=2,
+    )
+    uniform: int = key(0, "Number of nodes drawn uniformly for each node.", low=0)
     same_cluster: int = key(
         0,
-        "nodes drawn from the same cluster; needs refresh_every, as clusters come first",
+        "Number of nodes drawn from the cluster of each node. Needs refresh_every, because "
+        "there are no clusters before training.",
         only_without("train.structure_lr", 0),
         low=0,
     )
     refresh_every: int = key(
         0,
-        "every so many epochs the lighter half of the candidates gives way to newly drawn k_hop, "
-        "uniform and same_cluster pairs; 0: never",
+        "Number of epochs between refreshes. A refresh removes the half of the candidates with the "
+        "lower weights and adds newly drawn pairs of k_hop, uniform and same_cluster. 0: never.",
         only_without("train.structure_lr", 0),
         only_where(
             "structure.candidates.k_hop",
-            "sources that draw at random",
+            "a source that draws at random",
             lambda config: config.structure.candidates.draws,
         ),
         only_where(
             "train.epochs",
-            "train.epochs above it",
+            "train.epochs above refresh_every",
             lambda config: config.structure.candidates.refresh_every < config.train.epochs,
         ),
         low=0,
     )
     initial_weight: float = key(
         1.0,
-        "weight in A' of a new candidate",
+        "Weight in A' of a new candidate.",
         only_where(
             "structure.candidates.feature_knn",
-            "some source of candidates",
+            "at least one source of candidates",
             lambda config: config.structure.candidates.pairs_per_node > 0,
         ),
         above=0.0,
@@ -58,24 +70,24 @@ class CandidatesConfig(Section):
 
     sources: dict[str, int] = key(
         {},
-        "pairs drawn a node by sources that have no key here: the name under which "
-        "structure.candidates.SOURCES knows the source, and the number",
+        "Number of pairs that sources without a key of their own draw for each node. The names are "
+        "those of user_dgl.structure.candidates.SOURCES.",
         low=0,
     )
 
     @property
     def draws(self) -> bool:
-        """Whether any source is asked for that draws pairs at random."""
+        """Whether a source that draws pairs at random is used."""
         return bool(self.k_hop or self.uniform or self.same_cluster or any(self.sources.values()))
 
     @property
     def pairs_per_node(self) -> int:
-        """Pairs that all sources together draw for a node."""
+        """Number of pairs that all sources together draw for each node."""
         named = self.feature_knn + self.k_hop + self.uniform + self.same_cluster
         return named + sum(self.sources.values())
 
     def count(self, source: str) -> int:
-        """Pairs that a source is to draw for each node."""
+        """Number of pairs that a source draws for each node."""
         return getattr(self, source) if source in _SOURCE_KEYS else self.sources.get(source, 0)
 
     def __post_init__(self) -> None:
@@ -87,18 +99,24 @@ class CandidatesConfig(Section):
 
 @dataclass(frozen=True)
 class CriticConfig(Section):
-    """``structure.critic``: the edge critic behind the priors critic and link_critic."""
+    """``structure.critic``: the edge critic that the priors critic and link_critic use."""
 
-    folds: int = key(10, "parts of the edges; each is scored on a graph without it", low=2)
-    num_components: int = key(256, "components of the features that are smoothed", low=1)
-    hops: int = key(2, "steps of the smoothing", low=1)
+    folds: int = key(
+        10,
+        "Number of folds of the edges. Each fold is scored on the graph without its edges.",
+        low=2,
+    )
+    num_components: int = key(
+        256, "Number of leading components of the features that are smoothed.", low=1
+    )
+    hops: int = key(2, "Number of smoothing steps.", low=1)
     self_share: float = key(
-        0.3, "share of a node's own features in the smoothed ones", low=0.0, high=1.0
+        0.3, "Share of a node's own features in its smoothed features.", low=0.0, high=1.0
     )
     power: float | None = key(
         1.0,
-        "what the weights are raised to; below 1 the critic is trusted less; null: that one of "
-        "1, 0.5 and 0.25 which foretells edges left out of the graph best",
+        "Exponent of the weights. Below 1 the critic has less influence. null: 1, 0.5 or 0.25, "
+        "whichever predicts edges left out of the graph best.",
         above=0.0,
     )
 
@@ -108,49 +126,56 @@ class StructureConfig(Section):
     """``structure``: the learned sparse graph A'."""
 
     learnable: bool = key(
-        True, "false: A' is the observed graph at weight 1, without candidates or prior"
+        True,
+        "Whether A' may differ from the observed graph. false: A' is the observed graph with "
+        "weight 1, without candidates or prior.",
     )
     engine: str = key(
-        "auto", "kernels: csr (torch sparse) or dgl; auto: csr", choices=("auto", "dgl", "csr")
+        "auto",
+        "Library for products with the graph. csr: sparse CSR tensors of torch. dgl: DGL. auto: "
+        "csr if torch supports it, else dgl.",
+        choices=("auto", "dgl", "csr"),
     )
     prior: str = key(
         "uniform",
-        "first weight of the observed pairs: uniform: 1; feature_cosine: cosine of the features "
-        "over its mean, kept in [0.05, 4], to the power prior_power; critic: how far features and "
-        "the rest of the graph support the edge; link_critic: also how far degrees and common "
-        "neighbours do",
+        "First weight of the observed pairs in A'. uniform: 1. feature_cosine: cosine of the "
+        "features divided by its mean, clipped to [0.05, 4], to the power prior_power. critic: "
+        "support of the edge by the features and by the rest of the graph. link_critic: like "
+        "critic, but also by degrees and common neighbours.",
         only_with("structure.learnable", True),
         choices=("uniform", "feature_cosine", "critic", "link_critic"),
     )
     prior_power: float = key(
         0.5,
-        "power of the feature_cosine prior",
+        "Exponent of the feature_cosine prior.",
         only_with("structure.prior", "feature_cosine"),
         above=0.0,
     )
     shared: bool = key(
         True,
-        "one A' for all replicas; false: one each (see train.restarts)",
+        "Whether all replicas (see train.restarts) share one A'. false: each replica has its own.",
         only_with("structure.learnable", True),
         only_without("train.restarts", 1),
         only_without("train.structure_lr", 0),
     )
     critic: CriticConfig = section(
         CriticConfig,
-        "the scores behind prior: critic and link_critic",
+        "the edge critic of prior: critic and prior: link_critic",
         only_where(
             "structure.learnable",
-            "structure.learnable or task: link_prediction",
+            "structure.learnable: true or task: link_prediction",
             lambda config: config.structure.learnable or config.task != "clustering",
         ),
         only_where(
             "structure.prior",
-            "structure.prior critic or link_critic, or task: link_prediction",
+            "structure.prior: critic or link_critic, or task: link_prediction",
             lambda config: (
                 config.structure.prior in ("critic", "link_critic") or config.task != "clustering"
             ),
         ),
     )
     candidates: CandidatesConfig = section(
-        CandidatesConfig, "pairs beside the observed edges", only_with("structure.learnable", True)
+        CandidatesConfig,
+        "pairs of A' in addition to the observed edges",
+        only_with("structure.learnable", True),
     )

@@ -7,14 +7,16 @@ from user_dgl.config.schema import Section, key, only_with, only_without, sectio
 
 @dataclass(frozen=True)
 class PartitionConfig(Section):
-    """``train.partition``: what ``train.mode: partition`` trains at a time."""
+    """``train.partition``: parts of the graph for ``train.mode: partition``."""
 
-    num_parts: int = key(16, "parts that METIS cuts the graph into", low=1)
-    parts_per_batch: int = key(1, "parts, joined at random, that one update is made with", low=1)
+    num_parts: int = key(16, "Number of parts that METIS divides the graph into.", low=1)
+    parts_per_batch: int = key(
+        1, "Number of parts in each update. Parts are combined at random before training.", low=1
+    )
     settle_every: int = key(
         10,
-        "epochs between passes over all parts that bring what they keep of each other up to date "
-        "and compare the loss with the exact one",
+        "Number of epochs between passes that bring the values which parts keep of other parts up "
+        "to date. Such a pass also computes the exact loss, for comparison.",
         low=1,
     )
 
@@ -25,42 +27,53 @@ class TrainConfig(Section):
 
     mode: str = key(
         "full",
-        "full: every step sees the whole graph; partition: one batch of parts at a time, for "
-        "graphs whose training would not fit the memory",
+        "Part of the graph in each update. full: the whole graph. partition: one batch of parts, "
+        "for graphs whose training does not fit in memory.",
         choices=("full", "partition"),
     )
     partition: PartitionConfig = section(
-        PartitionConfig, "parts of mode: partition", only_with("train.mode", "partition")
+        PartitionConfig,
+        "parts of the graph for mode: partition",
+        only_with("train.mode", "partition"),
     )
     precision: str = key(
-        "float32", "floating-point numbers of the training", choices=("float32", "float64")
+        "float32",
+        "Precision of floating-point numbers in training.",
+        choices=("float32", "float64"),
     )
-    epochs: int = key(400, "epochs", low=1)
-    lr: float = key(0.01, "Adam's learning rate", above=0.0)
+    epochs: int = key(400, "Number of epochs.", low=1)
+    lr: float = key(0.01, "Learning rate of Adam.", above=0.0)
     structure_lr: float | None = key(
         None,
-        "learning rate of A'; null: lr; 0: A' stays as it starts",
+        "Learning rate of A'. null: the value of train.lr. 0: A' keeps its first weights.",
         only_with("structure.learnable", True),
         low=0.0,
     )
-    weight_decay: float = key(5e-4, "Adam's L2 penalty on the network, not on A'", low=0.0)
+    weight_decay: float = key(
+        5e-4, "L2 penalty of Adam on the network. It does not apply to A'.", low=0.0
+    )
     plateau_factor: float = key(
         0.3,
-        "factor on the learning rate when the loss stops falling; 1: never. By torch's relative "
-        "threshold, as in the authors' code, under which a negative loss may rise slowly",
+        "Factor by which the learning rate is multiplied when the loss stops falling. 1: never. As "
+        "in the authors' code, the threshold of torch is relative, so a negative loss that rises "
+        "slowly still counts as improving.",
         above=0.0,
         high=1.0,
     )
     plateau_patience: int = key(
-        10, "epochs without improvement before that", only_without("train.plateau_factor", 1), low=0
+        10,
+        "Number of epochs without improvement before the learning rate is multiplied.",
+        only_without("train.plateau_factor", 1),
+        low=0,
     )
-    restarts: int = key(1, "replicas of encoder and head, trained side by side", low=1)
+    restarts: int = key(1, "Number of replicas of encoder and head, trained side by side.", low=1)
     consensus: str = key(
         "none",
-        "what becomes of the replicas: none: the one with the lowest loss is the result; labels: "
-        "k-means on sqrt(Y) of all; hidden: k-means on the embeddings of all, rows of length 1",
+        "How the result is made from the replicas. none: the replica with the lowest loss is the "
+        "result. labels: k-means on sqrt(Y) of all replicas. hidden: k-means on the embeddings of "
+        "all replicas, with rows scaled to norm 1.",
         choices=("none", "labels", "hidden"),
     )
-    resume: bool = key(False, "go on from the checkpoint in output_dir")
-    log_every: int = key(1, "epochs between log lines", low=1)
-    checkpoint_every: int = key(100, "epochs between checkpoints", low=1)
+    resume: bool = key(False, "Continue the run from the checkpoint in output_dir.")
+    log_every: int = key(1, "Number of epochs between lines of the log.", low=1)
+    checkpoint_every: int = key(100, "Number of epochs between checkpoints.", low=1)
