@@ -1,1 +1,1 @@
-"""Where A' comes from: candidate pairs, first weights of the observed edges, learned weights."""
+"""The graph A': candidate pairs, first weights of the observed edges, and learned weights."""

@@ -1,4 +1,4 @@
-"""Log-odds as a sum of piecewise linear functions: a logistic regression without straight lines."""
+"""Logistic regression in which the log-odds are a sum of piecewise linear functions."""
 
 from dataclasses import dataclass
 
@@ -6,29 +6,29 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-# A random sample of so many rows serves where there are more: there are few numbers to learn.
+# Of more rows, a random sample of this size is used. It is large enough for the few parameters.
 _MOST_ROWS = 200_000
-# Knots are these quantiles of either class, so that both have some where their values lie.
+# Knots are these quantiles of each class, so that each class has knots in the range of its values.
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
 class AdditiveLogit:
-    r"""A generalised additive model (Hastie and Tibshirani, 1990) of a yes or no.
+    r"""Generalised additive model (Hastie and Tibshirani, 1990) of a binary variable.
 
     .. math::
         \log \frac{P(\mathrm{yes} \mid x)}{P(\mathrm{no} \mid x)} = b + \sum_j f_j(x_j)
 
-    Each :math:`f_j` is linear between its knots, and constant beyond them.
+    Each :math:`f_j` is linear between its knots and constant outside of them.
 
     Attributes
     ----------
     intercept : float
         b.
     knots : tuple of float64 (k_j,)
-        Ascending.
+        Knots of each :math:`f_j` in ascending order.
     values : tuple of float64 (k_j,)
-        :math:`f_j` at its knots.
+        Values of each :math:`f_j` at its knots.
     """
 
     intercept: float
@@ -37,19 +37,21 @@ class AdditiveLogit:
 
     @classmethod
     def fit(cls, terms: np.ndarray, is_yes: np.ndarray, rising: bool = False) -> "AdditiveLogit":
-        r"""Maximum likelihood with a ridge penalty.
+        r"""Fit the model by maximum likelihood with a ridge penalty.
 
-        The slopes between knots are the unknowns, each in units of the standard deviation of what
-        it multiplies, so that the penalty (1/2 of the sum of their squares) means the same for rare
-        and for frequent values. Of more than 200,000 rows a sample is drawn.
+        The parameters are the slopes between knots. The variable that a slope multiplies is divided
+        by its standard deviation, so that the penalty (half the sum of the squared slopes) has the
+        same strength for rare and for frequent values. Of more than 200,000 rows a random sample is
+        used.
 
         Parameters
         ----------
-        terms : (M, J)
-        is_yes : bool (M,)
-            Both classes occur.
+        terms : float ndarray (M, J)
+        is_yes : bool ndarray (M,)
+            Must contain both classes.
         rising : bool
-            No function may fall: more of a term never speaks against yes.
+            Whether every :math:`f_j` must be non-decreasing, so that a larger term never lowers the
+            log-odds.
         """
         if len(terms) > _MOST_ROWS:
             sample = np.random.default_rng(0).choice(len(terms), _MOST_ROWS, replace=False)
@@ -67,7 +69,8 @@ class AdditiveLogit:
         rises /= scale
         sign = np.where(is_yes, 1.0, -1.0)
 
-        def loss(unknowns):
+        def loss(unknowns: np.ndarray) -> tuple[float, np.ndarray]:
+            """Penalised negative log-likelihood and its gradient."""
             margin = sign * (unknowns[0] + rises @ unknowns[1:])
             slope = -sign * expit(-margin)
             value = np.logaddexp(0, -margin).sum() + unknowns[1:] @ unknowns[1:] / 2
@@ -82,13 +85,13 @@ class AdditiveLogit:
         return cls(float(found[0]), knots, values)
 
     def __call__(self, terms: np.ndarray) -> np.ndarray:
-        """Log-odds (M,) of terms (M, J)."""
+        """Compute the log-odds (M,) of terms (M, J)."""
         functions = zip(terms.T, self.knots, self.values, strict=True)
         return self.intercept + sum(np.interp(x, at, values) for x, at, values in functions)
 
 
 def _rises(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """How far x (M,) is from each knot (k,) to the next, from 0 to 1, (M, k - 1).
+    """Position of x (M,) between each knot (k,) and the next, clipped to [0, 1], (M, k - 1).
 
     >>> _rises(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 2.0, 4.0])).tolist()
     [[0.0, 0.0], [0.25, 0.0], [1.0, 0.5]]

@@ -1,8 +1,8 @@
-"""Candidate pairs that A' may use beside the observed edges.
+"""Candidate pairs that A' may use in addition to the observed edges.
 
-Each source of `SOURCES` returns arrays (u, v) of directed draws; `merge_candidates` puts them
-together with the observed graph, each pair once. All draws come from the generator given, so that a
-run can be repeated.
+Each source of `SOURCES` returns arrays (u, v) of drawn pairs, which may contain a pair in both
+directions. `merge_candidates` joins them with the observed graph, so that each pair occurs once.
+All draws use the given random generator, so that a run can be repeated.
 """
 
 from collections.abc import Callable
@@ -22,20 +22,20 @@ Pairs = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What a source draws from.
+    """Input of a source.
 
     Attributes
     ----------
     count : int
-        Pairs to draw for each node.
+        Number of pairs to draw for each node.
     config : CandidatesConfig
     graph : Graph
         Observed graph.
     feat : scipy CSR (N, F) or None
-        Prepared features; None for a source that is drawn anew and asks for none.
+        Prepared features. May be None for sources that do not use them.
     rng : Generator
     clusters : int64 (N,) or None
-        Present clusters; None before training.
+        Current clusters; None before training.
     """
 
     count: int
@@ -53,11 +53,11 @@ class Source:
     Attributes
     ----------
     draw : callable
-        Draw -> (u, v).
+        Function of a `Draw` that returns the arrays (u, v).
     stays : bool
-        Its pairs are found once, before training, and are never drawn anew.
+        Whether its pairs are found once, before training, and not drawn again in a refresh.
     needs_clusters : bool
-        It draws nothing before there are clusters.
+        Whether it needs clusters. Without clusters the source is not used.
     """
 
     draw: Callable[[Draw], Pairs]
@@ -66,7 +66,9 @@ class Source:
 
 
 def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
-    """Nearest nodes by cosine of the features, see `nearest`; nodes without features get none.
+    """Pair each node with its nearest nodes by the cosine of the features, see `nearest`.
+
+    Nodes without features get no pairs.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
     Raises
     ------
     InputError
-        So many nodes that faiss is needed, and it is not installed.
+        The number of nodes is so large that faiss is needed, and faiss is not installed.
     """
     nodes = np.flatnonzero(np.diff(feat.indptr))
     num_neighbors = min(num_neighbors, len(nodes) - 1)
@@ -88,7 +90,10 @@ def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
 
 
 def k_hop(graph: Graph, num_walks: int, hops: int, rng: np.random.Generator) -> Pairs:
-    """Ends of ``num_walks`` random walks from each node, of lengths 2..``hops`` drawn uniformly."""
+    """Pair each node with the ends of ``num_walks`` random walks.
+
+    The length of each walk is drawn uniformly from 2 to ``hops``. Nodes without edges get no pairs.
+    """
     indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
     start = np.repeat(np.flatnonzero(np.diff(indptr)), num_walks)
     if not len(start):
@@ -103,7 +108,7 @@ def k_hop(graph: Graph, num_walks: int, hops: int, rng: np.random.Generator) -> 
 
 
 def uniform(num_nodes: int, num_draws: int, rng: np.random.Generator) -> Pairs:
-    """``num_draws`` uniformly drawn nodes for each node."""
+    """Pair each node with ``num_draws`` nodes drawn uniformly from all nodes."""
     return (
         np.repeat(np.arange(num_nodes), num_draws),
         rng.integers(0, num_nodes, num_nodes * num_draws),
@@ -111,7 +116,7 @@ def uniform(num_nodes: int, num_draws: int, rng: np.random.Generator) -> Pairs:
 
 
 def same_cluster(clusters: np.ndarray, num_draws: int, rng: np.random.Generator) -> Pairs:
-    """``num_draws`` nodes drawn uniformly from each node's own cluster."""
+    """Pair each node with ``num_draws`` nodes drawn uniformly from its own cluster (N,)."""
     order = np.argsort(clusters, kind="stable")
     sizes = np.bincount(clusters)
     first = np.cumsum(sizes) - sizes
@@ -120,7 +125,7 @@ def same_cluster(clusters: np.ndarray, num_draws: int, rng: np.random.Generator)
     return nodes, order[first[own] + (rng.random(len(nodes)) * sizes[own]).astype(np.int64)]
 
 
-# Every source by its name: that of its key in `CandidatesConfig`, or in ``sources`` there.
+# Maps names to sources. A name is a key of `CandidatesConfig` or of its dict ``sources``.
 SOURCES: dict[str, Source] = {
     "feature_knn": Source(lambda draw: feature_knn(_features(draw), draw.count), stays=True),
     "k_hop": Source(lambda draw: k_hop(draw.graph, draw.count, draw.config.hops, draw.rng)),
@@ -132,11 +137,13 @@ SOURCES: dict[str, Source] = {
 
 
 def _features(draw: Draw) -> sp.csr_matrix:
+    """Features of a draw that must have them."""
     assert draw.feat is not None
     return draw.feat
 
 
 def _clusters(draw: Draw) -> np.ndarray:
+    """Clusters of a draw that must have them."""
     assert draw.clusters is not None
     return draw.clusters
 
@@ -148,7 +155,7 @@ def draw_candidates(
     clusters: np.ndarray | None = None,
     feat: sp.csr_matrix | None = None,
 ) -> list[Pairs]:
-    """Pairs of all sources that are drawn anew and that the config asks for.
+    """Draw the pairs of all configured sources that are drawn again in each refresh.
 
     Parameters
     ----------
@@ -157,7 +164,7 @@ def draw_candidates(
         Observed graph.
     rng : Generator
     clusters : int64 (N,), optional
-        Present clusters; sources that need them draw nothing without.
+        Current clusters. Without them, sources that need clusters are skipped.
     feat : scipy CSR (N, F), optional
     """
     return _drawn(config, graph, rng, clusters, feat, stays=False)
@@ -166,7 +173,7 @@ def draw_candidates(
 def static_candidates(
     config: CandidatesConfig, graph: Graph, feat: sp.csr_matrix, rng: np.random.Generator
 ) -> list[Pairs]:
-    """Pairs of all sources that are found once, before training."""
+    """Find the pairs of all configured sources that are used once, before training."""
     return _drawn(config, graph, rng, None, feat, stays=True)
 
 
@@ -178,6 +185,7 @@ def _drawn(
     feat: sp.csr_matrix | None,
     stays: bool,
 ) -> list[Pairs]:
+    """Pairs of all configured sources whose `Source.stays` is ``stays``."""
     unknown = [name for name in config.sources if name not in SOURCES]
     if unknown:
         raise InputError(
@@ -196,21 +204,22 @@ def _drawn(
 def merge_candidates(
     graph: Graph, candidates: list[Pairs], held_out: np.ndarray | None = None
 ) -> tuple[Graph, torch.Tensor]:
-    """Observed graph with candidate pairs, each pair once.
+    """Join the observed graph and candidate pairs, so that each pair occurs once.
 
     Parameters
     ----------
     graph : Graph
-        Observed edges; all are kept.
+        Observed edges. All of them are kept.
     candidates : list of (u, v)
-        Loops, repeats and observed pairs among them are dropped.
+        Self-loops, repeated pairs and observed pairs are dropped.
     held_out : int64 (H,), optional
-        Keys of pairs that are dropped too.
+        Keys of further pairs to drop.
 
     Returns
     -------
     Graph with P pairs, bool Tensor (P,)
-        The second says which pairs are observed. Without candidates the graph is the one given.
+        The joined graph, and whether each of its pairs is observed. Without candidates, the first
+        is ``graph`` itself.
     """
     if not candidates:
         return graph, torch.ones(graph.num_edges, dtype=torch.bool)

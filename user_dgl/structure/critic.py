@@ -1,15 +1,16 @@
-r"""Edge critic: which observed edges features and the rest of the graph do not support.
+r"""Edge critic: finds observed edges that the features and the rest of the graph do not support.
 
-Not in the paper, whose A' starts from nothing. Two scores say how well a pair of nodes fits
-together: the cosine of their features, and cosines of features smoothed over a graph from which the
-pair itself was left out. Leaving it out matters: smoothing over an edge makes its ends alike, so
-that every edge, noise or not, would look likely. Random pairs are scored in the same way. A
-logistic regression tells edges from random pairs by these scores; comparing both gives the share of
-edges that look random (Storey, 2002) and a weight for each, one minus its local false discovery
-rate (Efron, 2001), to a power that says how far to trust it.
+Not in the paper, where A' starts without prior weights. Two kinds of scores measure how similar
+the ends of a pair are: the cosine of their features, and cosines of features smoothed over a graph
+without the pair itself. The pair must be left out, because smoothing over an edge makes its ends
+similar, so that every edge, noise or not, would look likely. Random pairs are scored in the same
+way. A logistic regression learns to distinguish edges from random pairs by these scores. Comparing
+the results of edges and random pairs gives the share of edges that look random (Storey, 2002) and a
+weight of each edge: one minus its local false discovery rate (Efron, 2001), raised to a power that
+sets the influence of the critic.
 
-No label and no gradient of the training loss enters. Cost: ``folds * hops`` products with S, and
-``hops`` more for each power that is compared.
+The critic uses no label and no gradient of the training loss. Its cost is ``folds * hops`` products
+with S, and ``hops`` more for each power that is compared.
 """
 
 from dataclasses import replace
@@ -36,9 +37,9 @@ from user_dgl.structure.false_discovery import (
     noise_share,
 )
 
-# Columns of the coarsest view: its cosines speak of topics, not of words.
+# Number of columns of the coarse view. Its cosines compare topics and not single words.
 COARSE_COMPONENTS = 32
-# Powers that are compared where the settings leave the power open.
+# Powers that are compared if the settings do not set the power.
 POWERS = (1.0, 0.5, 0.25)
 
 
@@ -50,15 +51,17 @@ def score_edges(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> EdgeScores:
-    """Weight each observed edge by scores that were computed without it.
+    """Compute a weight of each observed edge from scores that do not depend on the edge itself.
 
-    First by the cosine of the features alone. Then, over the graph with these weights, features are
-    smoothed once for each fold of the edges with that fold left out, and its edges are scored.
+    A first weight comes from the cosine of the features alone. Then, for each fold of the edges,
+    the features are smoothed over the graph with these weights and without the fold, and the edges
+    of the fold are scored by the smoothed features.
 
-    Where ``config.power`` is None, the power is that of `POWERS` with which features smoothed
-    over the weighted graph without the first fold tell its edges from random pairs best (area
-    under the ROC curve): on a dense graph whose features say little the graph itself is the
-    better judge, and weights near 1 win.
+    If ``config.power`` is None, each of `POWERS` is tried: the features are smoothed over the graph
+    with the resulting weights and without the first fold. The power is chosen with which they
+    distinguish the edges of the fold from random pairs best, by the area under the ROC curve. On a
+    dense graph whose features contain little information, the graph alone predicts edges better,
+    so weights near 1 win.
 
     Parameters
     ----------
@@ -68,13 +71,13 @@ def score_edges(
     seed : int
     engine : str
     held_out : int64 (H,), optional
-        Keys of pairs that are not among the random ones.
+        Keys of pairs that are not drawn as random pairs.
 
     Returns
     -------
     EdgeScores
-        Weight 1 and no share where there is too little to judge by: fewer edges than folds, fewer
-        than three nodes, or no feature that is not 0.
+        Weights are 1 and the share is None if there are fewer edges than folds, fewer than three
+        nodes, or only features that are 0.
     """
     if graph.num_edges < config.folds or graph.num_nodes < 3 or not feat.nnz:
         return EdgeScores(np.ones(graph.num_edges, dtype=np.float32), None)
@@ -98,7 +101,8 @@ def score_edges(
             edge_scores[left_out, column] = row_dots(view, *edges[:, left_out])
             null_scores[nulls_here, column] = row_dots(view, *nulls[:, nulls_here])
     criticism = _judge(edge_scores, null_scores)
-    power, power_scores = config.power, {}
+    power = config.power
+    power_scores: dict[float, float] = {}
     if power is None:
         left_out = edge_fold == 0
         pairs = np.concatenate([edges[:, left_out], nulls], axis=1)
@@ -106,9 +110,9 @@ def score_edges(
         for tried in POWERS:
             weight = criticism.weight**tried
             _, coarse = _views(graph, weight, left_out, reduced, config, seed, engine)
-            # Every edge left out counts the same: counting by the weights would favour them.
+            # Every left-out edge has the same weight. The critic's weights would favour the critic.
             power_scores[tried] = 100 * float(roc_auc_score(is_edge, row_dots(coarse, *pairs)))
-        power = max(power_scores, key=power_scores.get)
+        power = max(power_scores, key=power_scores.__getitem__)
     return replace(
         criticism, weight=criticism.weight**power, power=power, power_scores=power_scores
     )
@@ -123,7 +127,10 @@ def _views(
     seed: int,
     engine: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features smoothed over the graph without some edges, in all and in few components."""
+    """Features smoothed over the graph without some edges, in all and in few components.
+
+    Rows of both are scaled to norm 1.
+    """
     kept = torch.from_numpy(np.where(left_out, np.float32(0), weight))
     propagation = Propagation.of(graph, kept, engine)
     fine = smooth(propagation, reduced, config.hops, config.self_share).numpy()
@@ -133,7 +140,7 @@ def _views(
 
 
 def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> EdgeScores:
-    """Weights and share from scores (E, S) of edges and (R, S) of random pairs."""
+    """Compute weights and noise share from scores (E, S) of edges and (R, S) of random pairs."""
     scores = np.concatenate([edge_scores, null_scores])
     is_edge = np.concatenate([np.ones(len(edge_scores)), np.zeros(len(null_scores))])
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))

@@ -1,31 +1,31 @@
-"""Share of edges that look like random pairs, and one minus the local false discovery rate."""
+"""Share of edges that look like random pairs, and weights from local false discovery rates."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-# The least weight of an edge: a weight of 0 could not be learned away from.
+# Smallest weight of an edge. Training could not change a weight of 0.
 _LEAST_WEIGHT = 0.01
-# Random pairs that edges are compared with.
+# Number of random pairs that edges are compared with: for each edge, and at least.
 NULL_PAIRS_PER_EDGE = 2
 LEAST_NULL_PAIRS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeScores:
-    """What the critic says of a graph.
+    """Result of an edge critic for a graph.
 
     Attributes
     ----------
     weight : float32 (E,)
-        In (0, 1], higher for an edge that features and graph support.
+        Weight of each edge in (0, 1], higher if features and graph support the edge.
     noise_share : float or None
-        Estimated share of the edges that look like random pairs, in [0, 1]; None: not estimated.
+        Estimated share of the edges that look like random pairs, in [0, 1]. None if not estimated.
     power : float
-        What the weights were raised to.
+        Exponent that the weights were raised to.
     power_scores : dict of float to float
-        Held-out score of each power that was compared; empty where none was.
+        Held-out score of each power that was compared. Empty if none was compared.
     """
 
     weight: np.ndarray
@@ -35,25 +35,30 @@ class EdgeScores:
 
 
 def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:
-    r"""Storey's estimate: twice the share of edges that score below the median random pair.
+    r"""Estimate the share of edges that look like random pairs (Storey, 2002).
 
-    Half of all random pairs lie there and, if real edges score high, next to no real edge.
+    The estimate is twice the share of edges whose score is below the median score of random pairs,
+    and at most 1. Half of all random pairs have scores below it, and almost no real edge has if
+    real edges score high.
     """
     return float(min(np.mean(edge_score < np.median(null_score)) / 0.5, 1.0))
 
 
 def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) -> np.ndarray:
-    r"""One minus the local false discovery rate, :math:`1 - \pi_0 p_0(c_e) / p(c_e)`.
+    r"""Compute one minus the local false discovery rate, :math:`1 - \pi_0 p_0(c_e) / p(c_e)`.
 
-    The ratio of densities comes from the odds that an isotonic regression gives a score to be an
-    edge's rather than a random pair's; so a higher score never gets a lower weight.
+    An isotonic regression estimates the probability that a score belongs to an edge and not to a
+    random pair. The ratio of the densities follows from its odds. A higher score therefore never
+    has a lower weight.
 
     Parameters
     ----------
-    edge_score : (E,)
-    null_score : (R,)
+    edge_score : float ndarray (E,)
+        :math:`c_e`.
+    null_score : float ndarray (R,)
+        Scores of random pairs.
     share : float
-        :math:`\pi_0`.
+        :math:`\pi_0`, see `noise_share`.
 
     Returns
     -------

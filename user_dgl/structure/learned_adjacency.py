@@ -1,4 +1,4 @@
-"""The learned sparse graph A': its weights, and the state of Adam that belongs to them."""
+"""The learned sparse graph A': its weights, and the state of Adam for them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch.nn.functional import softplus
 
 from user_dgl.graph import Graph
 
-# softplus(theta) = 0 would need theta = -inf.
+# A weight of 0 = softplus(theta) would need theta = -inf.
 _LEAST_WEIGHT = 1e-3
 # Adam's defaults in torch.
 _BETAS, _EPS = (0.9, 0.999), 1e-8
@@ -16,11 +16,12 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 class LearnedAdjacency(nn.Module):
-    r"""A' of Eq. 6 as one non-negative weight a pair, :math:`w = \mathrm{softplus}(\theta)`.
+    r"""A' of Eq. 6 with one non-negative weight a pair, :math:`w = \mathrm{softplus}(\theta)`.
 
-    :math:`A' \ge 0` and :math:`A' = A'^T`, the constraints of Eq. 5, hold by construction. The
-    paper's A' is a free N x N matrix and the authors' code learns :math:`P P^T` with P (N, N); here
-    the pairs are the observed edges and sampled candidates: memory is linear in their number.
+    The constraints of Eq. 5, :math:`A' \ge 0` and :math:`A' = A'^T`, hold by construction. The
+    paper's A' is a free N x N matrix, and the authors' code learns :math:`P P^T` with P (N, N).
+    Here A' has weights only on the observed edges and on sampled candidates, so that its memory is
+    linear in their number.
 
     Parameters
     ----------
@@ -29,9 +30,9 @@ class LearnedAdjacency(nn.Module):
     observed : bool Tensor (P,)
         Which pairs are observed edges.
     initial_weight : Tensor (S, P)
-        First weights of S graphs on the same pairs, at least 0.001 after clamping.
+        First weights of S graphs on the same pairs. Weights below 0.001 are raised to 0.001.
     learnable : bool
-        False keeps the weights as they are: the paper's ablation "fix A'".
+        False: the weights are constant, as in the paper's ablation "fix A'".
     """
 
     def __init__(
@@ -53,15 +54,15 @@ class LearnedAdjacency(nn.Module):
         return self.theta.requires_grad
 
     def forward(self) -> torch.Tensor:
-        """Weights of all pairs (S, P)."""
+        """Weights (S, P) of all pairs."""
         return softplus(self.theta)
 
     def weight(self) -> torch.Tensor:
-        """Weights of all pairs of the first graph (P,), as constants."""
+        """Weights (P,) of all pairs of the first graph, detached from autograd."""
         return softplus(self.theta.detach()[0])
 
     def leaf_of(self, pairs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Theta of some pairs of the first graph as a leaf of autograd, and their weights.
+        """Copy theta of some pairs of the first graph to a leaf of autograd, with their weights.
 
         Parameters
         ----------
@@ -70,15 +71,15 @@ class LearnedAdjacency(nn.Module):
         Returns
         -------
         Tensor (p,), Tensor (p,)
-            The leaf collects the gradient, which `PairAdam` then applies.
+            The leaf, which receives the gradient that `PairAdam` applies, and the weights.
         """
         theta = self.theta.detach()[0, pairs].requires_grad_(self.learnable)
         return theta, softplus(theta)
 
     def parameter_group(self, lr: float) -> dict[str, Any]:
-        """The optimiser's group of theta.
+        """Make the parameter group of theta for the optimiser.
 
-        Weight decay is 0, because it would draw every weight to softplus(0) = 0.69.
+        Weight decay is 0, because it would pull every weight towards softplus(0) = 0.69.
         """
         return {"params": [self.theta], "lr": lr, "weight_decay": 0.0}
 
@@ -90,18 +91,20 @@ class LearnedAdjacency(nn.Module):
         kept: torch.Tensor,
         initial_weight: float,
     ) -> "LearnedAdjacency":
-        """A' on other pairs: those kept take their theta along, new ones get the initial weight.
+        """Make A' on other pairs. Kept pairs keep their theta; new pairs get the initial weight.
 
         Parameters
         ----------
         graph : Graph
-            The other pairs (Q).
+            Graph of the Q other pairs.
         observed : bool Tensor (Q,)
+            Whether each of the other pairs is an observed edge.
         place : int64 Tensor (k,)
-            Positions among the other pairs of those that are kept.
+            Positions of the k kept pairs among the other pairs.
         kept : bool Tensor (P,)
-            Which of the present pairs are kept, k of them.
+            Whether each of the current pairs is kept.
         initial_weight : float
+            Weight of the new pairs.
         """
         first = self.theta.new_full((len(self.theta), graph.num_edges), initial_weight)
         other = LearnedAdjacency(graph, observed, first)
@@ -111,7 +114,7 @@ class LearnedAdjacency(nn.Module):
 
 
 def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
-    r""":math:`\theta` with :math:`\mathrm{softplus}(\theta) = w`, for w clamped to at least 0.001.
+    r"""Solve :math:`\mathrm{softplus}(\theta) = w` for theta; w is raised to at least 0.001.
 
     >>> round(nn.functional.softplus(inverse_softplus(torch.tensor(0.5))).item(), 6)
     0.5
@@ -131,7 +134,7 @@ def replace_theta(
     place: torch.Tensor,
     kept: torch.Tensor,
 ) -> None:
-    """Let an optimiser train another theta; the moments of the pairs kept move along.
+    """Replace theta in an optimiser. The moments of kept pairs are carried over, others are 0.
 
     ``place`` and ``kept`` are those of `LearnedAdjacency.replaced`.
     """
@@ -149,7 +152,7 @@ def replace_theta(
 def take_moments(
     optimizer: torch.optim.Adam, theta: torch.Tensor
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """The optimiser's state without that of theta (1, P), and theta's moments (P,) by name."""
+    """Split the optimiser's state into the state without theta (1, P) and theta's moments (P,)."""
     state = optimizer.state_dict()
     own = state["state"].pop(_index_of(optimizer, theta), {})
     return state, {name: own[name][0] for name in _MOMENTS if name in own}
@@ -161,7 +164,7 @@ def put_moments(
     state: dict[str, Any],
     moments: dict[str, torch.Tensor],
 ) -> None:
-    """Load what `take_moments` gave, with moments (P,) that may be those of other pairs."""
+    """Load a state from `take_moments`. The moments (P,) may be those of other pairs."""
     of_each = dict(state["state"])
     if moments:
         step = next(iter(of_each.values()))["step"]
@@ -171,25 +174,26 @@ def put_moments(
 
 
 def _group_of(optimizer: torch.optim.Optimizer, theta: torch.Tensor) -> dict[str, Any]:
+    """Find the parameter group of theta."""
     groups = optimizer.param_groups
     return next(group for group in groups if any(each is theta for each in group["params"]))
 
 
 def _index_of(optimizer: torch.optim.Optimizer, theta: torch.Tensor) -> int:
-    """The number of theta in the optimiser's state: parameters count through all groups."""
+    """Index of theta in the optimiser's state. Parameters are numbered through all groups."""
     every = [each for group in optimizer.param_groups for each in group["params"]]
     return next(index for index, each in enumerate(every) if each is theta)
 
 
 class PairAdam:
-    """Adam on the theta of some pairs at a time; each pair has one update an epoch.
+    """Adam that updates theta of some pairs at a time. Each pair has one update an epoch.
 
-    An optimiser of torch would update all pairs, those without a gradient too.
+    An optimiser of torch would update all pairs, also those without a gradient.
 
     Parameters
     ----------
     structure : LearnedAdjacency
-        With one A'.
+        It must have one A' (S = 1).
     """
 
     def __init__(self, structure: LearnedAdjacency):
@@ -204,11 +208,11 @@ class PairAdam:
         Parameters
         ----------
         optimizer : Adam
-            Whose group of theta has the learning rate.
+            Its parameter group of theta has the learning rate.
         pairs : int64 Tensor (p,)
         gradient : Tensor (p,)
         epoch : int
-            Updates that each pair had before.
+            Number of updates that each pair has had before.
         """
         step, theta = epoch + 1, self._structure.theta.detach()
         first = self._first[pairs].lerp_(gradient, 1 - _BETAS[0])
@@ -221,9 +225,9 @@ class PairAdam:
         theta[0, pairs] = theta[0, pairs].addcdiv_(first, scale, value=-lr)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """Moments (P,) by name."""
+        """Moments (P,) of theta by name."""
         return {"first": self._first, "second": self._second}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load a state from `state_dict`."""
         self._first, self._second = state["first"], state["second"]

@@ -1,4 +1,4 @@
-"""Link critic: observed edges told from random pairs by features, degrees and common neighbours."""
+"""Link critic: distinguishes edges from random pairs by features, degrees, common neighbours."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,16 +23,16 @@ from user_dgl.structure.pair_terms import PairTerms
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Observed edges, then random pairs that are none.
+    """Training pairs of the link critic: all observed edges, then random pairs that are not edges.
 
     Attributes
     ----------
     pairs : int64 (2, M)
     is_edge : bool (M,)
     fold : int (M,)
-        A fold for each, of use where the graph does not have the pair.
+        A random fold of each pair. It is used if the pair is not in the graph of the terms.
     null_share : float
-        Random pairs for each pair of nodes that is no edge.
+        Number of random pairs, divided by the number of all pairs of nodes that are not edges.
     """
 
     pairs: np.ndarray
@@ -44,16 +44,17 @@ class Examples:
     def draw(
         cls, graph: Graph, folds: int, seed: int, held_out: np.ndarray | None = None
     ) -> "Examples | None":
-        """All edges of a graph beside random pairs; None if there are too few.
+        """Make examples from all edges of a graph and random pairs; None if there are too few.
 
         Parameters
         ----------
         graph : Graph
             Observed graph.
         folds : int
+            Number of folds.
         seed : int
         held_out : int64 (H,), optional
-            Keys of pairs that are no examples.
+            Keys of pairs that are not drawn as random pairs.
         """
         num_edges, num_nodes = graph.num_edges, graph.num_nodes
         if num_edges < folds or num_nodes < 3:
@@ -68,13 +69,24 @@ class Examples:
         pairs = np.concatenate([edges, nulls], axis=1)
         is_edge = np.arange(pairs.shape[1]) < num_edges
         null_share = nulls.shape[1] / (num_nodes * (num_nodes - 1) // 2 - num_edges)
-        return cls(pairs, is_edge, rng.integers(0, folds, pairs.shape[1]), null_share)
+        return cls(pairs, is_edge, rng.integers(0, folds, len(is_edge)), null_share)
 
     def logit(self, terms: PairTerms, rising: bool) -> tuple[AdditiveLogit, np.ndarray]:
-        """What tells edges from all other pairs by some terms, and the terms of the examples.
+        """Fit log-odds of an edge on the terms of the examples.
 
-        The log-odds are those among all pairs of nodes, of which the examples hold all edges but
-        only a share of the others.
+        The log-odds are those among all pairs of nodes: the intercept is corrected for the examples
+        containing all edges but only a share of the other pairs.
+
+        Parameters
+        ----------
+        terms : PairTerms
+        rising : bool
+            See `AdditiveLogit.fit`.
+
+        Returns
+        -------
+        AdditiveLogit, float (M, J)
+            The log-odds, and the terms of the examples.
         """
         found = terms(self.pairs, terms.fold_of(self.pairs, self.fold))
         logit = AdditiveLogit.fit(found, self.is_edge, rising)
@@ -89,25 +101,26 @@ def score_edges_by_links(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> EdgeScores:
-    """Weight each observed edge by how likely features, degrees and common neighbours make it.
+    """Compute a weight of each observed edge from features, degrees and common neighbours.
 
-    As `user_dgl.structure.critic.score_edges`, with more to judge by, and on the graph as it is.
+    Like `user_dgl.structure.critic.score_edges`, but with more terms, and without reweighting the
+    graph first.
 
     Parameters
     ----------
     graph : Graph
     feat : scipy CSR (N, F)
     config : CriticConfig
-        With a power.
+        Its power must not be None.
     seed : int
     engine : str
     held_out : int64 (H,), optional
-        Keys of pairs that nothing is learned from.
+        Keys of pairs that are not drawn as random pairs.
 
     Returns
     -------
     EdgeScores
-        Weight 1 and no share where there is too little to judge by.
+        Weights are 1 and the share is None if there are too few edges, nodes or features.
     """
     ones = torch.ones(graph.num_edges)
     examples = Examples.draw(graph, config.folds, seed, held_out)
@@ -118,4 +131,6 @@ def score_edges_by_links(
     score = logit(found)
     edges, nulls = score[examples.is_edge], score[~examples.is_edge]
     share = noise_share(edges, nulls)
-    return EdgeScores(edge_weight(edges, nulls, share) ** config.power, share, config.power)
+    power = config.power
+    assert power is not None  # Config refuses None with link_critic
+    return EdgeScores(edge_weight(edges, nulls, share) ** power, share, power)

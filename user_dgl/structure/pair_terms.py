@@ -1,8 +1,8 @@
-"""What speaks for an edge between two nodes: terms of pairs on a weighted graph.
+"""Terms of pairs on a weighted graph, from which the probability of an edge is learned.
 
-A pair must not speak for itself: smoothing over an edge makes its ends alike, and the edge adds to
-their degrees. So terms are those of a graph without the pair, taken for many pairs at a time.
-Everything is linear in nodes, edges and pairs.
+A pair must not influence its own terms: smoothing over an edge makes its ends similar, and the edge
+adds to their degrees. The terms are therefore those of a graph without the pair. They are computed
+for many pairs at a time. Time and memory are linear in the numbers of nodes, edges and pairs.
 """
 
 from collections.abc import Callable
@@ -21,32 +21,36 @@ from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagation, smooth
 from user_dgl.structure.critic import COARSE_COMPONENTS
 
-# Neighbours of a node among which those it shares are sought: hubs cost no more than that.
+# Common neighbours are searched among at most this many neighbours of a node, which limits the cost
+# of hubs.
 _MOST_NEIGHBOURS = 64
 
 
 class PairTerms:
-    r"""Terms of pairs of nodes on a graph of pairs with weights W, more for a likelier edge.
+    r"""Terms of pairs of nodes on a graph with weights W. Likely edges have larger terms.
 
-    Cosines of the features; of the features smoothed over one step, S X; of their `smooth` mean
-    over ``config.hops`` steps; and of its leading 32 components. Sum and lesser of the logs of
-    1 + weighted degree. Common neighbours, each by how few it has itself,
-    :math:`\sqrt{\sum_w W_{uw} W_{vw} / d_w}`, the root of a weighted resource allocation index
-    (Zhou et al., 2009). Where there is a clustering, the chance that both are of one cluster,
-    :math:`\langle Y_u, Y_v \rangle`.
+    The terms of a pair are:
+
+    * cosines of the features X, of the features smoothed by one step (S X), of the features
+      smoothed by `smooth` over ``config.hops`` steps, and of the leading 32 components of these;
+    * sum and minimum of log(1 + weighted degree) of the two ends;
+    * :math:`\sqrt{\sum_w W_{uw} W_{vw} / d_w}`, in which a common neighbour w counts more if its
+      degree is small: the root of a weighted resource allocation index (Zhou et al., 2009);
+    * if there is a clustering, the probability that both ends are in the same cluster,
+      :math:`\langle Y_u, Y_v \rangle`.
 
     Parameters
     ----------
     graph : Graph
-        P pairs.
+        Graph with P pairs.
     weight : float32 Tensor (P,)
     feat : scipy CSR (N, F) or None
-        None: the neighbours of a node are its features, those of the graph without the pairs.
+        None: the features of a node are its neighbours, in the graph without the pairs.
     config : CriticConfig
     seed : int
     engine : str
     memberships : callable, optional
-        Gives Y (N, K) for weights (P,).
+        Function of weights (P,) that returns Y (N, K).
     """
 
     def __init__(
@@ -70,28 +74,29 @@ class PairTerms:
         weight: torch.Tensor,
         memberships: Callable[[torch.Tensor], np.ndarray] | None = None,
     ) -> "PairTerms":
-        """The same with other weights (P,) and memberships."""
+        """Copy of these terms with other weights (P,) and memberships."""
         other = copy(self)
         other.weight, other.memberships = weight, memberships
         return other
 
     def fold_of(self, pairs: np.ndarray, otherwise: np.ndarray | int = -1) -> np.ndarray:
-        """Fold (M,) of the graph's pairs that each pair is in; ``otherwise`` where it is in none.
+        """Fold (M,) of each pair; ``otherwise`` if the graph does not have the pair.
 
-        Folds are drawn once, so that a pair has the same terms whatever it is asked for with.
+        The folds are drawn once, so that the terms of a pair do not depend on the other pairs that
+        are asked for in the same call.
         """
         place = self.graph.positions(pair_keys(self.graph.num_nodes, *pairs))
         return np.where(place >= 0, np.append(self._fold, -1)[place], otherwise)
 
     def __call__(self, pairs: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """Terms (M, J) of pairs.
+        """Compute the terms (M, J) of pairs.
 
         Parameters
         ----------
         pairs : int (2, M)
         fold : int (M,)
-            The terms of a pair are those of the graph without the pairs of this fold, its own if it
-            is in the graph; -1: of the whole graph.
+            The terms of a pair are those of the graph without the pairs of this fold. If the pair
+            is in the graph, this must be its own fold. -1: terms of the whole graph.
         """
         terms = np.empty((len(fold), 7 + (self.memberships is not None)))
         for each in np.unique(fold):
@@ -100,18 +105,19 @@ class PairTerms:
         return terms
 
     def without(self, fold: int) -> Callable[[np.ndarray], np.ndarray]:
-        """The function from pairs (2, M) to terms (M, J) of the graph without a fold of its pairs.
+        """Make a function from pairs (2, M) to their terms (M, J) on the graph without a fold.
 
-        What it smooths is computed here, once for all pairs that it will be asked for.
+        The smoothed features are computed here, once for all calls of the function.
         """
         return self._views(self.weight.masked_fill(torch.from_numpy(self._fold == fold), 0))
 
     def smoothed(self) -> np.ndarray:
-        """Smoothed features on the whole graph, unit rows (N, d)."""
+        """Smoothed features (N, d) on the whole graph, with rows scaled to norm 1."""
         _, reduced = self._features or self._reduced(self._adjacency(self.weight))
         return self._smooth(Propagation.of(self.graph, self.weight, self.engine), reduced)
 
     def _views(self, weight: torch.Tensor) -> Callable[[np.ndarray], np.ndarray]:
+        """Make a function from pairs (2, M) to their terms (M, J) on a graph with weights."""
         rows, reduced = self._features or self._reduced(self._adjacency(weight))
         propagation = Propagation.of(self.graph, weight, self.engine)
         smoothed = self._smooth(propagation, reduced)
@@ -134,11 +140,12 @@ class PairTerms:
         return terms
 
     def _reduced(self, feat: sp.csr_matrix) -> tuple[sp.csr_matrix, torch.Tensor]:
-        """Features with unit rows, and their leading components."""
+        """Features with rows scaled to norm 1, and their leading components (N, d)."""
         rows = normalize(feat)
         return rows, torch.from_numpy(truncated_svd(rows, self.config.num_components, self.seed))
 
     def _smooth(self, propagation: Propagation, reduced: torch.Tensor) -> np.ndarray:
+        """Smoothed features (N, d), with rows scaled to norm 1."""
         config = self.config
         smoothed = smooth(propagation, reduced, config.hops, config.self_share)
         return normalize(smoothed.numpy(), copy=False)
@@ -150,16 +157,16 @@ class PairTerms:
         return adjacency
 
     def _shares(self, weight: torch.Tensor) -> sp.csr_matrix:
-        """W D^-1/2 (N, N), of each row the largest entries."""
+        """The largest entries of each row of W D^-1/2 (N, N)."""
         adjacency = self._adjacency(weight)
-        # Where there is an entry, its column has a degree; of others nothing is read.
+        # A column with an entry has a positive degree. The values of other columns are not used.
         degree = np.maximum(adjacency.sum(axis=0).A1, np.finfo(np.float32).tiny)
         adjacency.data /= np.sqrt(degree)[adjacency.indices]
         return _largest(adjacency, _MOST_NEIGHBOURS)
 
 
 def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    """The ``count`` largest entries of each row; of equal ones those in earlier columns."""
+    """Keep the ``count`` largest entries of each row; of equal ones, those of earlier columns."""
     length = np.diff(matrix.indptr)
     if not len(length) or length.max() <= count:
         return matrix

@@ -19,13 +19,13 @@ _CRITICS = {"critic": score_edges, "link_critic": score_edges_by_links}
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """First weights and where they come from.
+    """First weights of the observed edges, and the result of the critic.
 
     Attributes
     ----------
     weight : float32 Tensor (E,)
     criticism : EdgeScores or None
-        What the critic says, where it was asked.
+        Result of the critic; None if no critic was used.
     """
 
     weight: torch.Tensor
@@ -40,10 +40,12 @@ def prior_of(
     engine: str,
     held_out: np.ndarray | None = None,
 ) -> Prior:
-    """First weight of each observed edge.
+    """Compute the first weight of each observed edge in A'.
 
-    ``uniform``, or A' not learnable: 1, as in the paper. ``feature_cosine``: see `cosine_weight`.
-    ``critic``: see `user_dgl.structure.critic`. ``link_critic``: see `user_dgl.links.score`.
+    * ``uniform``, or if A' is not learnable: 1, as in the paper.
+    * ``feature_cosine``: see `cosine_weight`.
+    * ``critic``: see `user_dgl.structure.critic`.
+    * ``link_critic``: see `user_dgl.structure.link_critic`.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def prior_of(
     seed : int
     engine : str
     held_out : int64 (H,), optional
-        Keys of pairs that a critic does not see.
+        Keys of pairs that a critic must not use as random pairs.
     """
     if config.prior == "uniform" or not config.learnable or not graph.num_edges:
         return Prior(torch.ones(graph.num_edges))
@@ -64,16 +66,17 @@ def prior_of(
 
 
 def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray:
-    r"""Weight by the likeness of the features at the ends of an edge (not in the paper).
+    r"""Compute weights of edges from the cosine of the features of their ends (not in the paper).
 
-    With :math:`c_e` their cosine and :math:`\bar c` its mean over the edges,
-    :math:`\mathrm{clip}(c_e / \bar c, 0.05, 4)^p`; 1 where the mean is not positive.
+    With :math:`c_e` the cosine and :math:`\bar c` its mean over the edges, the weight is
+    :math:`\mathrm{clip}(c_e / \bar c, 0.05, 4)^p`. All weights are 1 if the mean is not positive.
 
     Parameters
     ----------
     graph : Graph
     feat : scipy CSR (N, F)
     power : float
+        p.
 
     Returns
     -------
