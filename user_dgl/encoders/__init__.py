@@ -1,4 +1,4 @@
-"""Models that USER supports: each maps a normalised graph and features to embeddings H (N, d).
+"""Encoders that USER supports. Each maps a normalised graph and features to embeddings H (N, d).
 
-Adding one is a file here and a line in `user_dgl.config.model.ENCODERS`.
+A new encoder needs a module in this folder and an entry in `user_dgl.config.model.ENCODERS`.
 """

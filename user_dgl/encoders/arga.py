@@ -11,7 +11,7 @@ from user_dgl.losses.reconstruction import link_cross_entropy
 
 
 class ARGA(GAE):
-    """`GAE` with a discriminator that should not tell H from draws of N(0, 1)."""
+    """`GAE` trained so that a discriminator cannot distinguish H from samples of N(0, 1)."""
 
     normed = True
 
@@ -20,11 +20,12 @@ class ARGA(GAE):
         self.discriminator = Discriminator(self.out_feats)
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
-        """Cross-entropy of the links, of the discriminator and of H passing for a draw."""
+        """Terms of the loss: link reconstruction, deception of the discriminator, discriminator."""
         reconstruction = link_cross_entropy(made.graph, made.hidden, made.pairs(), made.engine)
         return {
             "reconstruction": reconstruction,
             "generator": self.discriminator.deception(made.hidden),
-            # Its gradient ends at the discriminator, which so has the same optimizer as H.
+            # H is detached, so that this term trains the discriminator only. One optimiser can then
+            # train the encoder and the discriminator.
             "discriminator": self.discriminator.loss(made.hidden.detach(), made.generator),
         }

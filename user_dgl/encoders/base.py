@@ -1,4 +1,4 @@
-"""What a supported model is: an encoder, and what it learns from without USER."""
+"""Base class of the supported models: an encoder and, possibly, its own loss."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -13,23 +13,24 @@ from user_dgl.graph.propagation import Propagator
 
 
 class Pass(NamedTuple):
-    """A forward pass of an encoder over a whole graph, for its own loss.
+    """A forward pass of an encoder over a whole graph, as the input of its own loss.
 
     Attributes
     ----------
     graph : Graph
-        Observed graph, whose edges are to be reconstructed.
+        Observed graph, whose edges the loss reconstructs.
     propagation : Propagator
-        S that the encoder read, of A'.
+        S that the encoder used, computed from A'.
     features : FeatureMatrix
     hidden : Tensor (N, d)
         H.
     beside
-        What `Encoder.encode` gave beside H.
+        The second output of `Encoder.encode`.
     pairs : callable
-        Gives pairs drawn for non-edges: one draw serves all replicas, so that their losses compare.
+        Returns pairs drawn for non-edges. All replicas get the same pairs, so that their losses can
+        be compared.
     generator : torch.Generator or None
-        Of all other draws.
+        Random generator of all other draws.
     engine : str
     """
 
@@ -46,31 +47,33 @@ class Pass(NamedTuple):
 class Encoder(nn.Module):
     """Maps S and X to embeddings H (N, out_feats).
 
-    Those with weights are made of:
+    Encoders with weights have these parameters:
 
     Parameters
     ----------
     in_feats : int
+        Number of columns of X.
     hidden_feats : sequence of int
-        Width of each layer; the last is the width of H.
+        Width of each layer. The last one is the width of H.
     dropout : float
-        Between layers.
+        Dropout rate between layers.
 
     Attributes
     ----------
     out_feats : int
     normed : bool
-        Whether the head reads H through BatchNorm: without, where a loss of the model's own gives H
-        a mean far from 0, all nodes start in few clusters and NPSI empties the others.
+        Whether BatchNorm is applied to H before the head. If the encoder's own loss gives H a mean
+        far from 0, BatchNorm is needed: without it all nodes start in few clusters, and NPSI
+        empties the others.
     """
 
     out_feats: int
     normed: ClassVar[bool] = False
 
     def encode(self, propagation: Propagator, features: FeatureMatrix) -> tuple[torch.Tensor, Any]:
-        """H (N, out_feats), and what else of the pass the model's own loss reads."""
+        """Compute H (N, out_feats), and any other results that the encoder's own loss needs."""
         return self(propagation, features), None
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
-        """Terms () of the model's own loss, the paper's L_S; none where it has none."""
+        """Terms () of the encoder's own loss, the paper's L_S. Empty if it has no own loss."""
         return {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,22 +15,24 @@ from user_dgl.losses.discriminators import GraphSummary
 
 
 class PReLU(nn.PReLU):
-    """torch's with one slope, whose gradients take a quarter of the time."""
+    """``torch.nn.PReLU`` with one slope. Its backward pass takes a quarter of the time."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Of the same shape."""
+        """Apply the activation to a tensor of any shape."""
         return _PReLU.apply(input, self.weight)
 
 
 class _PReLU(torch.autograd.Function):
+    """PReLU, differentiable in x and in the slope (1,)."""
+
     @staticmethod
-    def forward(ctx, x, slope):
+    def forward(ctx: Any, x: torch.Tensor, slope: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x, slope)
         return torch.prelu(x, slope)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x, slope = ctx.saved_tensors
         grad_x = torch.ops.aten.leaky_relu_backward(grad, x, slope.item(), False)
         return grad_x, torch.dot(grad.reshape(-1), x.clamp_max(0).reshape(-1)).view(1)
@@ -53,17 +56,18 @@ class PReLUConvolutions(Encoder):
         """Embeddings H (N, out_feats)."""
         return self.convolve(propagation, self.project(features))
 
-    # In two steps for those who embed other features too: the product with X is the dearer one.
+    # `project` and `convolve` are separate methods for losses that also embed corrupted features:
+    # they can reuse the product with X, which is the most expensive step.
 
     def project(
         self, features: FeatureMatrix, keeps_column: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """X W (N, width) of the first layer, columns of X multiplied with ``keeps_column`` (F,)."""
+        """X W (N, width) of the first layer, columns of X multiplied by ``keeps_column`` (F,)."""
         weight = self.weights[0]
         return features.matmul(weight if keeps_column is None else keeps_column[:, None] * weight)
 
     def convolve(self, propagation: Propagator, hidden: torch.Tensor) -> torch.Tensor:
-        """Embeddings H (N, out_feats) from X W, in another order where the nodes swap features."""
+        """Embeddings H (N, out_feats) from X W. Permuted rows of X W shuffle the features."""
         for layer, (bias, activation) in enumerate(zip(self.biases, self.activations, strict=True)):
             if layer:
                 hidden = self.dropouts[layer - 1](hidden) @ self.weights[layer]
@@ -72,7 +76,10 @@ class PReLUConvolutions(Encoder):
 
 
 class DGI(PReLUConvolutions):
-    """In the paper a single layer, which tells the graph from one with features shuffled."""
+    """Encoder trained to distinguish the graph from the same graph with shuffled features.
+
+    The paper of Deep Graph Infomax uses a single layer.
+    """
 
     normed = True
 
@@ -81,7 +88,7 @@ class DGI(PReLUConvolutions):
         self.summary = GraphSummary(self.out_feats)
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
-        """Mutual information of the nodes with a summary of the graph."""
+        """Loss of the mutual information between the nodes and a summary of the graph."""
         order = torch.randperm(len(made.hidden), generator=made.generator)
         shuffled = self.project(made.features).index_select(0, order.to(made.hidden.device))
         corrupted = self.convolve(made.propagation, shuffled)

@@ -1,4 +1,4 @@
-"""Encoder of the graph autoencoder that the paper's text supports (Kipf and Welling, 2016)."""
+"""Encoder of the graph autoencoder (Kipf and Welling, 2016), the encoder in the paper's text."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ from user_dgl.graph.propagation import Propagator
 
 
 class GAE(Encoder):
-    r"""Layers :math:`H \leftarrow S\,\mathrm{ReLU}(H) W`, the last one linear, no BatchNorm."""
+    r"""Layers :math:`H \leftarrow \mathrm{ReLU}(S H W)`, without ReLU in the last one."""
 
     def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         super().__init__()

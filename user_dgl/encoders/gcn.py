@@ -1,7 +1,8 @@
-"""Graph convolutional encoder of the authors' code (Kipf and Welling, 2017, with BatchNorm)."""
+"""Graph convolutional encoder of the authors' code: Kipf and Welling (2017) with BatchNorm."""
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import nn
@@ -15,14 +16,14 @@ _EPS = 1e-5  # as in torch.nn.BatchNorm1d
 
 
 class InputBatchNormLinear(nn.Module):
-    r"""BatchNorm of the features followed by a linear map, without densifying sparse features.
+    r"""BatchNorm of the features, followed by a linear map. Sparse features stay sparse.
 
     .. math::
         \left(\frac{X - \mu}{\sigma} \gamma + b\right) W
         = X W' - \mu W' + b W, \qquad W' = \mathrm{diag}(\gamma / \sigma) W
 
-    Mean and variance are those of all nodes, in training and afterwards: X never changes. (torch's
-    running averages approach the same values.)
+    Mean and variance are those of all nodes, in training and afterwards, because X never changes.
+    (The running averages of torch converge to the same values.)
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class InputBatchNormLinear(nn.Module):
         self.linear = nn.Linear(in_feats, out_feats, bias=False)
 
     def forward(self, features: FeatureMatrix) -> torch.Tensor:
-        """(N, F) -> (N, out_feats)."""
+        """Map features (N, F) to (N, out_feats)."""
         scale = self.gamma * (features.column_variance + _EPS).rsqrt()  # (F,)
         weight = self.linear.weight.t()  # (F, out)
         return features.centred_matmul(scale[:, None] * weight).add_(self.beta @ weight)
@@ -45,9 +46,9 @@ class InputBatchNormLinear(nn.Module):
 class GCN(Encoder):
     r"""Layers :math:`H \leftarrow \mathrm{BN}(\mathrm{ReLU}(S H W + b))` on normalised features.
 
-    Follows the authors' code: BatchNorm on the input and after each ReLU, dropout between layers.
-    BatchNorm uses the statistics of the nodes at hand also after training, so that the final state
-    does not depend on running averages.
+    As in the authors' code, there is BatchNorm on the input and after each ReLU, and dropout
+    between layers. Also after training, BatchNorm uses the statistics of the nodes of the graph, so
+    that the final state does not depend on running averages.
     """
 
     def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
@@ -68,5 +69,7 @@ class GCN(Encoder):
             if layer:
                 hidden = self.linears[layer - 1](self.dropouts[layer - 1](hidden))
             hidden = propagation(hidden).add_(bias).relu_()
-            hidden = propagation.extend(layer, propagation.normalise(layer, norm, hidden))
+            hidden = propagation.extend(
+                layer, propagation.normalise(layer, cast(nn.BatchNorm1d, norm), hidden)
+            )
         return hidden

@@ -13,14 +13,15 @@ from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import edge_dot, pair_dot
 from user_dgl.graph.propagation import Propagator
 
-# Q: how much a pair drawn at random counts beside a neighbour.
+# Q of Hamilton et al., the weight of the random pairs relative to the neighbours.
 _NEGATIVES = 20
 
 
 class SAGE(Encoder):
-    r"""Layers :math:`H \leftarrow \mathrm{ReLU}(H W + M H V)`, the last one linear, no bias.
+    r"""Layers :math:`H \leftarrow \mathrm{ReLU}(H W + M H V)`, the last one without ReLU; no bias.
 
-    M is the mean over a node and its neighbours by their weights in S. Rows of H have length 1.
+    M takes the mean over a node and its neighbours, weighted by S. The rows of the final H are
+    scaled to norm 1.
     """
 
     normed = True
@@ -29,7 +30,7 @@ class SAGE(Encoder):
         super().__init__()
         widths = (in_feats, *hidden_feats)
 
-        def weights():
+        def weights() -> nn.ParameterList:
             return nn.ParameterList(
                 nn.init.xavier_uniform_(torch.empty(a, b)) for a, b in pairwise(widths)
             )
@@ -50,7 +51,10 @@ class SAGE(Encoder):
         return normalize(hidden, dim=1)
 
     def supporting_loss(self, made: Pass) -> dict[str, torch.Tensor]:
-        """Neighbours alike and Q random pairs unlike, walks being of length 1 here."""
+        """Loss under which neighbours have similar and Q random pairs have dissimilar embeddings.
+
+        It is the unsupervised loss of GraphSAGE with random walks of length 1.
+        """
         graph, hidden, engine, pairs = made.graph, made.hidden, made.engine, made.pairs()
         if not graph.num_edges:
             return {}

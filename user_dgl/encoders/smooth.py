@@ -1,4 +1,4 @@
-"""Encoder without weights of its own: features smoothed over A'."""
+"""Encoder without weights: features smoothed over A'."""
 
 import torch
 from torch import nn
@@ -9,9 +9,9 @@ from user_dgl.graph.propagation import Propagator, smooth
 
 
 class Smooth(Encoder):
-    r"""Unit rows of :math:`a Z + \frac{1 - a}{K} \sum_{t=1}^K S^t Z`.
+    r""":math:`H = a Z + \frac{1 - a}{K} \sum_{t=1}^K S^t Z`, with rows scaled to norm 1.
 
-    Not in the paper. Nothing is learned but S, so there is nothing to overfit to a wrong edge.
+    Not in the paper. Only S is learned, so no weights can overfit to a wrong edge.
 
     Parameters
     ----------
@@ -23,14 +23,16 @@ class Smooth(Encoder):
         a.
     """
 
+    points: torch.Tensor
+
     def __init__(self, points: torch.Tensor, hops: int, self_share: float):
         super().__init__()
-        # Computed again from the data when training goes on from a checkpoint.
+        # Not saved in checkpoints, because a resumed run computes it again from the data.
         self.register_buffer("points", points, persistent=False)
         self.hops, self.self_share = hops, self_share
         self.out_feats = points.shape[1]
 
     def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
-        """Embeddings H (N, d); rows of nodes without features or neighbours stay 0."""
+        """Embeddings H (N, d). The row of a node is 0 if it has neither features nor neighbours."""
         smoothed = smooth(propagation, self.points, self.hops, self.self_share)
         return nn.functional.normalize(smoothed, dim=1)

@@ -1,4 +1,4 @@
-"""Products with the rows of S that belong to one part of a graph."""
+"""Products with the rows of S of one part of a graph."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from user_dgl.graph.propagation import Propagation, Propagator
 
 
 class PartPropagation(Propagator):
-    """S where only the nodes of a part are at hand.
+    """Rows of S of the nodes of a part, see `Propagator`.
+
+    Values of other parts are those from the last time that these parts were processed.
 
     Parameters
     ----------
@@ -20,16 +22,17 @@ class PartPropagation(Propagator):
         S on the nodes of the part and its halo.
     part : Part
     halo_of : callable
-        Layer -> what it gave last for the halo (h, d).
+        Function of the layer. Returns its last output (h, d) for the halo.
     others_of : callable
-        Layer -> `Moments` of what it gave last for all nodes but those of the part.
+        Function of the layer. Returns the `Moments` of its last output before BatchNorm for all
+        nodes that the part does not own.
 
     Attributes
     ----------
     hidden : dict of int to Tensor (n, d)
-        What each layer gave for the nodes owned.
+        Output of each layer for the owned nodes.
     moments : dict of int to Moments
-        Theirs, before BatchNorm.
+        Moments of the owned nodes in each layer, before BatchNorm.
     """
 
     def __init__(
@@ -45,11 +48,11 @@ class PartPropagation(Propagator):
         self.moments: dict[int, Moments] = {}
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Rows of S x of the nodes owned, (n, d), for x (n + h, d)."""
+        """Compute the rows (n, d) of S x of the owned nodes, for x (n + h, d)."""
         return self._propagation(x)[: self._part.num_owned]
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm by the statistics of all nodes: the part's now, the others' as they were."""
+        """Apply BatchNorm with the part's current and all other nodes' last statistics."""
         own = Moments.of(x)
         self.moments[layer] = own.detach()
         moments = own + self._others_of(layer)
@@ -57,16 +60,17 @@ class PartPropagation(Propagator):
         return (x - moments.mean) * scale + norm.bias
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """Rows of the nodes owned, then of the halo as its parts gave them last."""
+        """Append the last known rows of the halo to the rows of the owned nodes."""
         self.hidden[layer] = hidden.detach()
         return torch.cat([hidden, self._halo_of(layer)])
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Count, mean (d,) and summed squared deviation from it (d,) of rows; they add up.
+    """Count, mean (d,) and sum of squared deviations from the mean (d,) of rows.
 
-    By the formulas of Chan, Golub and LeVeque (1983), which lose no digits where the mean is large.
+    Moments of two sets of rows can be added. The formulas of Chan, Golub and LeVeque (1983) lose no
+    digits if the mean is large.
     """
 
     count: int
@@ -75,11 +79,12 @@ class Moments:
 
     @classmethod
     def of(cls, x: torch.Tensor) -> "Moments":
-        """Moments of the rows of x."""
+        """Compute the moments of the rows of x."""
         mean = x.mean(0)
         return cls(len(x), mean, (x - mean).square().sum(0))
 
     def __add__(self, other: "Moments") -> "Moments":
+        """Moments of the rows of both."""
         count = self.count + other.count
         if not other.count:
             return self
@@ -93,9 +98,9 @@ class Moments:
         )
 
     def detach(self) -> "Moments":
-        """The same numbers as constants."""
+        """The same moments, detached from autograd."""
         return Moments(self.count, self.mean.detach(), self.deviation.detach())
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values and tensors by name."""
+        """The moments by name, for a checkpoint."""
         return {"count": self.count, "mean": self.mean, "deviation": self.deviation}

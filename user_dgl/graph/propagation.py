@@ -1,4 +1,4 @@
-"""The normalised adjacency, what stands for it on parts of a graph, and smoothing with it."""
+"""Products with the normalised adjacency S, their interface, and smoothing with S."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,30 +13,31 @@ from user_dgl.graph.ops import edge_dot, neighbor_sum, weighted_degree
 
 
 class Propagator(Protocol):
-    """What encoders and heads multiply with: S, or S as far as some rows of it are at hand.
+    """Interface of S for encoders and heads: all of S, or the rows of S of some nodes.
 
-    `Propagation` is S of a whole graph. `user_dgl.graph.part_propagation.PartPropagation` answers
-    for a part of it, `user_dgl.distributed.propagation.ShardPropagation` for one of several
-    processes, `user_dgl.training.out_of_sample.ExtendedPropagation` for nodes that are new. An
-    encoder that calls `extend` after each layer can be trained in parts.
+    `Propagation` is S of a whole graph. `user_dgl.graph.part_propagation.PartPropagation` has the
+    rows of a part of the graph, `user_dgl.distributed.propagation.ShardPropagation` those of one of
+    several processes, and `user_dgl.training.out_of_sample.ExtendedPropagation` those of new nodes.
+    The nodes of these rows are called own nodes. An encoder can be trained in parts if it calls
+    `extend` after each layer.
     """
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Rows of S x of the own nodes, for x (N, d) of all nodes that these rows read."""
+        """Compute the rows of S x of the own nodes; x (N, d) has all nodes that these rows need."""
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm of the output of a layer by the statistics of all nodes of the graph."""
+        """Apply BatchNorm to a layer's output, with the statistics of all nodes of the graph."""
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """The output of a layer for the own nodes, and for all others that a product reads."""
+        """Add rows of other nodes to a layer's output, so that a product with S can follow."""
 
 
 @dataclass(frozen=True, eq=False)
 class Propagation(Propagator):
     r"""Symmetric normalisation with self-loops, :math:`S = D^{-1/2} (A + I) D^{-1/2}`.
 
-    Kept as one weight for each pair and each node: a product with S then needs no pass over its
-    (N, d) block beside the one over the pairs. A node without edges keeps its own row.
+    S is stored as one weight for each pair and each node. A product with S then needs only one pass
+    over the (N, d) block. The row of a node without edges is unchanged by the product.
 
     Attributes
     ----------
@@ -61,38 +62,43 @@ class Propagation(Propagator):
         engine: str,
         outside: torch.Tensor | None = None,
     ) -> "Propagation":
-        """S of a weighted graph; of a part of one, ``outside`` (N,) is the degree beyond it."""
+        """Make S of a weighted graph.
+
+        If the graph is a part of a larger one, ``outside`` (N,) is the weighted degree of each node
+        by edges that are not in the part.
+        """
         degree = 1 + weighted_degree(graph, weight, engine)
         scale = (degree if outside is None else degree + outside).rsqrt()
         off_diagonal = weight * edge_dot(graph, scale[:, None], engine)
         return cls(graph, off_diagonal, scale.square(), engine)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """S x for x (N, d)."""
+        """Compute S x for x (N, d)."""
         return neighbor_sum(self.graph, self.off_diagonal, x, self.engine, self.diagonal)
 
     def matrix(self) -> torch.Tensor:
-        """S as a torch CSR tensor (N, N) without autograd, on the CPU.
+        """Convert S to a torch CSR tensor (N, N) on the CPU, without autograd.
 
-        For many products with thin blocks, of which a call takes longer than the arithmetic.
+        It is faster for many products with few columns, where calling this object takes longer than
+        the arithmetic.
         """
         matrix = self.graph.to_scipy(self.off_diagonal) + sp.diags(self.diagonal.numpy())
-        parts = (matrix.indptr, matrix.indices, matrix.data)
-        return csr_tensor(*map(torch.from_numpy, parts), matrix.shape)
+        indptr, indices = torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices)
+        return csr_tensor(indptr, indices, torch.from_numpy(matrix.data), matrix.shape)
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm by the statistics of all nodes."""
+        """Apply BatchNorm; x has the rows of all nodes."""
         return norm(x)
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """The output as it is: it has the rows of all nodes."""
+        """Return the output unchanged, because it has the rows of all nodes."""
         return hidden
 
 
 def smooth(propagation: Propagator, x: torch.Tensor, hops: int, self_share: float) -> torch.Tensor:
-    r"""Mean over neighbourhoods of all sizes, :math:`a x + \frac{1 - a}{K} \sum_{t=1}^K S^t x`.
+    r"""Smooth x over the graph: :math:`a x + \frac{1 - a}{K} \sum_{t=1}^K S^t x`.
 
-    Smoothing of SSGC (Zhu and Koniusz, 2021), here on a weighted graph.
+    The smoothing of SSGC (Zhu and Koniusz, 2021), here on a weighted graph.
 
     Parameters
     ----------
