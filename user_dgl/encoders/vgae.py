@@ -21,9 +21,8 @@ class VGAE(GAE):
     def __init__(self, in_feats: int, hidden_feats: Sequence[int], dropout: float):
         *inner, last = hidden_feats
         super().__init__(in_feats, (*inner, 2 * last), dropout)
-        for part in self.weights[-1].data.chunk(
-            2, 1
-        ):  # each half is a layer and is initialised as one
+        # Each half is a layer of its own and is initialised as such.
+        for part in self.weights[-1].data.chunk(2, 1):
             nn.init.xavier_uniform_(part)
         self.out_feats = last
 
