@@ -110,7 +110,7 @@ def score_edges(
         for tried in POWERS:
             weight = criticism.weight**tried
             _, coarse = _views(graph, weight, left_out, reduced, config, seed, engine)
-            # Left-out edges count equally. Counting by the tried weights would favour these weights.
+            # Left-out edges count equally. Counting them by the tried weights would favour these.
             power_scores[tried] = 100 * float(roc_auc_score(is_edge, row_dots(coarse, *pairs)))
         power = max(power_scores, key=power_scores.__getitem__)
     return replace(
