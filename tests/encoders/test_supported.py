@@ -216,5 +216,7 @@ def test_deception_moves_the_rows_and_not_the_discriminator():
 
 
 def test_every_encoder_is_a_choice():
-    for name in ENCODERS:
-        assert load_config(None, [f"model.encoder={name}"]).model.encoder == name
+    for name, traits in ENCODERS.items():
+        head = "graph_conv" if traits.learns else "centroid"
+        more = ["model.observed_mix=0", f"model.head={head}", f"model.encoder={name}"]
+        assert load_config(None, more).model.encoder == name

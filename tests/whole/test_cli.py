@@ -398,7 +398,7 @@ def test_config_reference_has_every_key_with_its_default(capsys):
 
     def check(values, prefix=""):
         for name, value in values.items():
-            if isinstance(value, dict):
+            if isinstance(value, dict) and value:
                 assert f"## `{prefix}{name}`: " in text
                 check(value, f"{prefix}{name}.")
                 continue

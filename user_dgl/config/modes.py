@@ -1,15 +1,12 @@
 """Checks for training in parts and for training by several processes."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from user_dgl.config.schema import get, show
+from user_dgl.config.schema import Section, get, show
 from user_dgl.errors import InputError
 
-if TYPE_CHECKING:
-    from user_dgl.config.config import Config
 
-
-def check_partition(config: "Config") -> None:
+def check_partition(config: Section) -> None:
     """Refuse settings that training in parts does not support.
 
     Raises
@@ -17,19 +14,19 @@ def check_partition(config: "Config") -> None:
     InputError
         A setting is not supported.
     """
-    loss = config.loss
-    beyond = loss.davies_bouldin_weight and loss.davies_bouldin_space != "features"
+    space = get(config, "loss.davies_bouldin_space")
+    beyond = get(config, "loss.davies_bouldin_weight") and space != "features"
     _refuse(
         config,
         "train.mode=partition",
         "train.mode=full",
-        ("model.encoder", not config.model.traits.learns, "gcn or gae"),
+        ("model.encoder", not get(config, "model.traits.learns"), "gcn or gae"),
         ("loss.davies_bouldin_space", beyond, "features"),
-        ("device", config.device == "cuda", "cpu"),
+        ("device", get(config, "device") == "cuda", "cpu"),
     )
 
 
-def check_distributed(config: "Config") -> None:
+def check_distributed(config: Section) -> None:
     """Refuse settings that training by several processes does not support.
 
     Raises
@@ -41,18 +38,19 @@ def check_distributed(config: "Config") -> None:
         config,
         "a distributed run",
         "a single process",
-        ("model.kind", config.model.kind != "user", "user"),
-        ("train.mode", config.train.mode != "full", "full"),
-        ("task", config.task != "clustering", "clustering"),
+        ("model.kind", get(config, "model.kind") != "user", "user"),
+        ("train.mode", get(config, "train.mode") != "full", "full"),
+        ("task", get(config, "task") != "clustering", "clustering"),
     )
 
 
-def _refuse(config: "Config", what: str, otherwise: str, *more: tuple[str, Any, str]) -> None:
+def _refuse(config: Section, what: str, otherwise: str, *more: tuple[str, Any, str]) -> None:
     """Refuse settings that need the whole graph in one process or one update.
 
     Parameters
     ----------
-    config : Config
+    config : Section
+        All settings.
     what : str
         Name of the mode, for the message.
     otherwise : str
@@ -66,20 +64,18 @@ def _refuse(config: "Config", what: str, otherwise: str, *more: tuple[str, Any, 
     InputError
         A setting is refused.
     """
-    model = config.model
-    in_parts = model.traits.in_parts or not model.traits.learns
+    traits = get(config, "model.traits")
+    values = (
+        ("model.observed_mix", 0),
+        ("train.restarts", 1),
+        ("train.consensus", "none"),
+        ("loss.reconstruction_weight", 0),
+        ("structure.candidates.refresh_every", 0),
+    )
     unfit = (
         *more,
-        ("model.encoder", not in_parts, "gcn or gae"),
-        ("model.observed_mix", model.observed_mix != 0, "0"),
-        ("train.restarts", config.train.restarts != 1, "1"),
-        ("train.consensus", config.train.consensus != "none", "none"),
-        ("loss.reconstruction_weight", config.loss.reconstruction_weight != 0, "0"),
-        (
-            "structure.candidates.refresh_every",
-            config.structure.candidates.refresh_every != 0,
-            "0",
-        ),
+        ("model.encoder", not traits.in_parts and traits.learns, "gcn or gae"),
+        *((name, get(config, name) != value, show(value)) for name, value in values),
     )
     for name, is_unfit, instead in unfit:
         if is_unfit:
