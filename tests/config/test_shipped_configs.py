@@ -25,6 +25,8 @@ def test_default_config_is_found():
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: config_name(path))
 def test_shipped_config(path, tmp_path):
     text = path.read_text(encoding="utf-8")
+    if text.startswith("extends: "):
+        _, _, text = text.partition("\n")
     assert text.startswith("# ")  # its measured result and how it was measured, or what it is for
     config = load_config(path)
     round_trip(config, tmp_path)
