@@ -1,4 +1,4 @@
-"""USER: encoder and head on a learned sparse graph, and the loss that it minimises."""
+"""The model USER: encoder and head on a learned sparse graph, and the loss that is minimised."""
 
 from user_dgl.model.loss import LossSums, USERLoss
 from user_dgl.model.state import State

@@ -1,4 +1,4 @@
-"""The loss that USER minimises: the terms of `TERMS`, weighed and named."""
+"""The loss that USER minimises: the weighted sum of the terms in the registry `TERMS`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,14 +16,14 @@ from user_dgl.model.terms import TERMS, Problem, Scope, SummedTerm, Term, WholeT
 
 @dataclass(frozen=True, eq=False)
 class LossSums:
-    """Sums over pairs and nodes that the loss is a function of.
+    """Sums over pairs and nodes from which the loss is computed.
 
-    Those of disjoint parts of a graph add up to those of the whole.
+    The sums of disjoint parts of a graph add up to the sums of the whole graph.
 
     Attributes
     ----------
     by_term : dict
-        What `SummedTerm.sums` gave, for each term that is used.
+        Result of `SummedTerm.sums` for each term that is used.
     """
 
     by_term: dict[str, Any]
@@ -35,21 +35,25 @@ class LossSums:
         return self._each(torch.sub, other)
 
     def detach(self) -> "LossSums":
-        """The same numbers as constants."""
+        """Return the same numbers without gradients."""
         return self._each(torch.Tensor.detach)
 
     def double(self) -> "LossSums":
-        """In float64, so that sums that are added and taken away again leave no rest."""
+        """Convert the sums to float64.
+
+        Trainers add sums and subtract them again later. In float32 the rounding errors of this
+        would accumulate.
+        """
         return self._each(torch.Tensor.double)
 
     def tensors(self) -> list[torch.Tensor]:
-        """All tensors that add up, in a fixed order."""
+        """List the tensors of all sums, in a fixed order."""
         tensors: list[torch.Tensor] = []
         self._each(tensors.append)
         return tensors
 
     def with_tensors(self, tensors: Sequence[torch.Tensor]) -> "LossSums":
-        """The same terms with other numbers, in the order of `tensors`."""
+        """Return the same structure with other tensors, given in the order of `tensors`."""
         given = iter(tensors)
         return self._each(lambda _: next(given))
 
@@ -63,11 +67,15 @@ class LossSums:
 
 
 def _each(function: Callable[..., Any], *sums: Any) -> Any:
-    """Apply a function to the corresponding tensors of structures of sums."""
+    """Apply a function to the corresponding tensors of one or more structures of sums.
+
+    A structure is a tensor, None, or a tuple or dataclass of structures. A field of a dataclass
+    whose metadata has ``common`` is the same in all parts of a graph and is kept as it is.
+    """
     first = sums[0]
     if isinstance(first, tuple):
         return tuple(_each(function, *parts) for parts in zip(*sums, strict=True))
-    if not is_dataclass(first):
+    if not is_dataclass(type(first)):
         return first if first is None else function(*sums)
     parts = {}
     for part in fields(first):
@@ -77,7 +85,7 @@ def _each(function: Callable[..., Any], *sums: Any) -> Any:
 
 
 class USERLoss:
-    r"""The loss of USER as named, weighted terms.
+    r"""The loss of USER as a sum of weighted terms with names.
 
     .. math::
         \mathcal L = \gamma\,[\mathrm{NPSI}(A', Y) + \mathrm{NPSI}(A, Y)]
@@ -85,29 +93,31 @@ class USERLoss:
         + \alpha'\,\| \sigma(H H^T) - A \|_F^2
         - \frac{\delta}{N} \sum_i \log \sum_k e^{\cos(h_i, c_k) / \tau}
 
-    The paper (Eq. 5 and 9) has NPSI(A', Y), DBI and the reconstruction; the authors' code has both
-    NPSI terms, DBI and the tie to the observed edges. The last term is in neither, see
-    `user_dgl.model.terms.Mixture`. NPSI, a function of the graph, knows nothing of the embeddings,
-    and DBI alone lets clusters collapse. `LossConfig` says which terms a run uses.
+    The paper (Eq. 5 and 9) uses NPSI(A', Y), DBI and the reconstruction. The authors' code uses
+    both NPSI terms, DBI and the penalty on the observed edges. The last term is in neither of them;
+    see `user_dgl.model.terms.Mixture`. NPSI depends on the graph only and not on the embeddings,
+    and with DBI alone clusters collapse. The settings in `LossConfig` select the terms of a run.
 
-    Every replica has this loss of its own, and what is minimised is their sum.
+    Every replica has its own loss of this form, and the sum over the replicas is minimised.
 
     Parameters
     ----------
     config : LossConfig
     graph : Graph
-        Observed graph A, weight 1 on every edge.
+        Observed graph A, with weight 1 on every edge.
     features : FeatureMatrix
     engine : str
     prior : Tensor (E,) or float
         First weights of the observed edges.
     whole : tuple of int, optional
-        N and E, where ``graph`` is a part of the observed graph.
+        N and E of the whole graph, if ``graph`` is a part of the observed graph. Default: the sizes
+        of ``graph``.
 
     Raises
     ------
     InputError
-        ``loss.terms`` names a term that is not registered, or one with a key of its own.
+        ``loss.terms`` names a term that is not registered, or a term whose weight is set by another
+        key of the section ``loss``.
     """
 
     def __init__(
@@ -131,17 +141,18 @@ class USERLoss:
     def __call__(
         self, state: State, generator: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
-        """Weighted terms of a pass over the whole graph; their sum is the loss of each replica.
+        """Compute the weighted terms of a pass over the whole graph.
 
         Parameters
         ----------
         state : State
         generator : torch.Generator, optional
-            For what the terms draw.
+            Generator of the random draws of the terms. Default: torch's generator.
 
         Returns
         -------
         dict of str to Tensor (R,)
+            The sum of the terms is the loss of each replica.
         """
         terms = self.terms(self.sums(state), *state.assignment.shape[1:])
         for term, weight in self._used.values():
@@ -151,20 +162,21 @@ class USERLoss:
         return terms
 
     def sums(self, state: State, scope: Scope | None = None) -> LossSums:
-        """The sums that all terms but the `WholeTerm` ones are functions of.
+        """Compute the sums of all terms that are a `SummedTerm`.
 
         Parameters
         ----------
         state : State
-            Of the graph, or of a part: then of the pairs that touch its nodes, the assignment of
-            these nodes first, then of the others that the pairs have.
+            State of the whole graph or of a part. The state of a part has the pairs that touch the
+            nodes of the part. Its assignment has first the rows of these nodes and then the rows of
+            the other ends of the pairs.
         scope : Scope, optional
-            Default: all of the graph.
+            Part of the graph over which the sums are taken. Default: the whole graph.
 
         Raises
         ------
         InputError
-            With a scope, a registered term needs the whole graph.
+            A scope is given, and a term of ``loss.terms`` needs the whole graph.
         """
         for name in self.problem.config.terms:
             if scope is not None and name in self._used and isinstance(TERMS[name], WholeTerm):
@@ -182,7 +194,7 @@ class USERLoss:
     def terms(
         self, sums: LossSums, num_replicas: int, num_clusters: int
     ) -> dict[str, torch.Tensor]:
-        """Weighted terms (R,) of the sums over the whole graph."""
+        """Compute the weighted terms (R,) from the sums over the whole graph."""
         terms = {}
         for name, part in sums.by_term.items():
             term, weight = self._used[name]
@@ -192,9 +204,9 @@ class USERLoss:
 
 
 def _weight(name: str, term: Term, config: LossConfig) -> float:
-    """The weight of a term: by its own key, or of one without a key by ``loss.terms``."""
+    """Weight of a term: from the term's own key, or from ``loss.terms`` if it has none."""
     if type(term).weight is Term.weight:
         return config.terms.get(name, 0.0)
     if name in config.terms:
-        raise InputError(f"loss.terms.{name}: this term has a key of its own in loss: set that")
+        raise InputError(f"loss.terms.{name}: this term has a key of its own in loss: set that key")
     return term.weight(config)

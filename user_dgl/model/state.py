@@ -1,40 +1,48 @@
-"""What one pass of USER gives."""
+"""The output of one forward pass of USER."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagator
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """One forward pass of R replicas, which share one A' (S = 1) or have one each (S = R).
+    """One forward pass of R replicas.
+
+    The replicas share one A' (S = 1), or each replica has its own A' (S = R).
 
     Attributes
     ----------
     graph : Graph
         Pairs of A'.
     weights : tuple of S Tensors (P,)
-        A'.
+        Weights of each A'.
     observed : bool Tensor (P,)
+        Whether the pair is an observed edge.
     learnable : bool
+        Whether the weights of A' are trained.
     hidden : tuple of R Tensors (N, d)
-        H of each encoder.
-    propagations : tuple of S Propagations
-        S that the encoders read.
+        Output H of each encoder.
+    propagations : tuple of S Propagators
+        Matrices S that the encoders multiply with.
     logits : Tensor (N, R, K)
-        Before dropout.
+        Logits before dropout.
     clusters : Tensor (N, R)
-        Their arg max.
+        Arg max of the logits.
     assignment : Tensor (N, R, K)
-        Y, rows sum to 1.
+        Memberships Y; each row adds up to 1.
     supporting : callable or None
-        Terms of the loss of each encoder by itself, for the observed graph, pairs drawn a node and
-        a generator; None of a part of a graph.
+        Computes the terms of each encoder's own loss. The arguments are the observed graph, the
+        number of pairs drawn for each node, and a generator. None if the state is that of a part of
+        a graph.
     """
 
     graph: Graph
@@ -46,24 +54,30 @@ class State:
     logits: torch.Tensor
     clusters: torch.Tensor
     assignment: torch.Tensor
-    supporting: Callable[[Graph, int, torch.Generator | None], list[dict]] | None = None
+    supporting: (
+        Callable[[Graph, int, torch.Generator | None], list[dict[str, torch.Tensor]]] | None
+    ) = None
 
     @cached_property
     def joined(self) -> torch.Tensor:
-        """Y of all replicas side by side (N, R K); one view, so that gradients meet once."""
+        """Y of all replicas side by side (N, R K).
+
+        All terms of the loss read this one view, so that autograd adds up their gradients at one
+        place and always in the same order.
+        """
         num_nodes, num_replicas, num_clusters = self.assignment.shape
         return self.assignment.view(num_nodes, num_replicas * num_clusters)
 
 
-def columns_of_each(copies, columns: torch.Tensor) -> list[tuple]:
-    """Each A', or what stands for it, with the columns of the replicas that read it.
+def columns_of_each(copies: Sequence[T], columns: torch.Tensor) -> list[tuple[T, torch.Tensor]]:
+    """Combine each A' with the columns of the replicas that use it.
 
     Parameters
     ----------
     copies : sequence of S
-        One for all replicas, or one for each.
+        One object for each A', such as its weights or its propagation; S is 1 or R.
     columns : Tensor (N, R K)
-        Replica by replica.
+        Columns of all replicas, replica by replica.
     """
     if len(copies) == 1:
         return [(copies[0], columns)]

@@ -1,8 +1,8 @@
-"""The terms of USER's loss, each by its name in the registry `TERMS`.
+"""The terms of USER's loss. The registry `TERMS` has each term by its name.
 
-A term that is a function of sums over pairs and nodes can be trained with the whole graph, in parts
-and by several processes: sums of disjoint parts add up to those of the whole, where values would
-not. Any other term is a function of one pass over the whole graph.
+A `SummedTerm` is computed from sums over pairs and nodes. The sums of disjoint parts add up to the
+sums of the whole graph, but the values of the term do not. So the term can be trained on the whole
+graph, in parts, and by several processes. A `WholeTerm` needs one pass over the whole graph.
 """
 
 from abc import ABC, abstractmethod
@@ -25,18 +25,19 @@ from user_dgl.model.state import State, columns_of_each
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """The part of a graph that sums are taken over.
+    """The part of a graph over which sums are taken.
 
     Attributes
     ----------
     features : FeatureMatrix
-        Of the nodes that count.
+        Features of the nodes that belong to the part.
     prior : Tensor (P,)
-        First weight of each pair; of no use where it is not observed.
+        First weight of each pair. Entries of pairs that are not observed are not used.
     counted : bool Tensor (P,)
-        The observed pairs that count for the tie to their first weights.
+        Whether the pair is observed and its penalty is counted in this part.
     embedding_mean : Tensor (d,) or None
-        Of all nodes, where the Davies-Bouldin index is that of the embeddings.
+        Mean embedding of all nodes of the graph, if the Davies-Bouldin index is computed on the
+        embeddings.
     """
 
     features: FeatureMatrix
@@ -47,13 +48,14 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What all passes have in common.
+    """Data of the loss that are the same in every forward pass.
 
     Attributes
     ----------
     config : LossConfig
     graph : Graph
-        Observed graph A, weight 1 on every edge; a process of several has its part.
+        Observed graph A, with weight 1 on every edge. If several processes train together, each
+        has its own part of the graph.
     features : FeatureMatrix
     engine : str
     prior : Tensor (E,) or float
@@ -72,7 +74,10 @@ class Problem:
 
     @cached_property
     def ones(self) -> torch.Tensor:
-        """Weights of A (E,); not made where only parts of the graph are at hand."""
+        """Weights of A (E,), all 1. They are built when they are first used.
+
+        Training on parts of the graph never uses them.
+        """
         return torch.ones(
             self.graph.num_edges, device=self.graph.src.device, dtype=self.features.dtype
         )
@@ -84,76 +89,83 @@ class Problem:
 
 
 class Term:
-    """One term of the loss."""
+    """Base class of the terms of the loss."""
 
     def weight(self, config: LossConfig) -> float:
-        """Weight of the term by a key of its own; a term of weight 0 is not computed.
+        """Weight from the term's own key in the settings; a term of weight 0 is not computed.
 
-        By default 0: a term without a key gets its weight from ``loss.terms``.
+        A term without its own key does not override this method. Its weight is then read from
+        ``loss.terms``.
         """
         return 0.0
 
 
 class SummedTerm(Term, ABC):
-    """A term that is a function of sums over pairs and nodes."""
+    """A term that is computed from sums over pairs and nodes."""
 
     @abstractmethod
     def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """Sums over the scope, over the whole graph without one.
+        """Compute the sums over the scope, or over the whole graph if the scope is None.
 
         Returns
         -------
-        Tensor, or tuple or dataclass of such
-            Sums of disjoint scopes are added tensor by tensor; None where the term is not used.
+        Tensor, or tuple or dataclass of tensors, or None
+            Sums of disjoint scopes are added tensor by tensor. None if the term is not used.
         """
 
     @abstractmethod
     def value(
         self, sums: Any, problem: Problem, num_replicas: int, num_clusters: int
     ) -> torch.Tensor:
-        """The term (R,), not weighted, of sums over the whole graph."""
+        """Compute the term (R,), without its weight, from sums over the whole graph."""
 
 
 class WholeTerm(Term, ABC):
-    """A term that is a function of one pass over the whole graph in one process."""
+    """A term that needs one pass over the whole graph in one process."""
 
     @abstractmethod
     def values(
         self, state: State, problem: Problem, generator: torch.Generator | None
     ) -> dict[str, torch.Tensor]:
-        """Not weighted terms (R,), each under the name that is reported for it."""
+        """Compute terms (R,), without their weight, by the names used in reports."""
 
 
 class LearnedEntropy(SummedTerm):
-    """NPSI(A', Y), Eq. 3 of the paper on the learned graph."""
+    """NPSI(A', Y): Eq. 3 of the paper on the learned graph."""
 
     def weight(self, config: LossConfig) -> float:
-        """The paper's 1."""
+        """``npsi_weight``; it is 1 in the paper."""
         return config.npsi_weight
 
-    def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """For each A' its sums (R K / S,), replica by replica."""
+    def sums(
+        self, state: State, problem: Problem, scope: Scope | None
+    ) -> tuple[PartitionSums, ...]:
+        """Compute the sums (R K / S,) of each A', replica by replica."""
         return tuple(
             partition_sums(state.graph, weight, columns, problem.engine)
             for weight, columns in columns_of_each(state.weights, state.joined)
         )
 
     def value(
-        self, sums: Any, problem: Problem, num_replicas: int, num_clusters: int
+        self,
+        sums: tuple[PartitionSums, ...],
+        problem: Problem,
+        num_replicas: int,
+        num_clusters: int,
     ) -> torch.Tensor:
-        """NPSI of each replica."""
+        """NPSI (R,) of each replica."""
         return torch.cat([npsi(_by_replica(copy, num_clusters)) for copy in sums])
 
 
 class ObservedEntropy(SummedTerm):
-    """NPSI(A, Y): the authors' code, not the paper's text."""
+    """NPSI(A, Y): a term of the authors' code that is not in the paper."""
 
     def weight(self, config: LossConfig) -> float:
-        """That of NPSI(A', Y) where ``npsi_observed`` is true."""
+        """The weight of NPSI(A', Y) if ``npsi_observed`` is true, else 0."""
         return config.npsi_weight if config.npsi_observed else 0.0
 
-    def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """Sums (R K,), replica by replica."""
+    def sums(self, state: State, problem: Problem, scope: Scope | None) -> PartitionSums:
+        """Compute the sums (R K,), replica by replica."""
         assignment = state.joined
         if scope is None:
             return partition_sums(
@@ -163,21 +175,23 @@ class ObservedEntropy(SummedTerm):
         return partition_sums(state.graph, ones, assignment, problem.engine)
 
     def value(
-        self, sums: Any, problem: Problem, num_replicas: int, num_clusters: int
+        self, sums: PartitionSums, problem: Problem, num_replicas: int, num_clusters: int
     ) -> torch.Tensor:
-        """NPSI of each replica."""
+        """NPSI (R,) of each replica."""
         return npsi(_by_replica(sums, num_clusters))
 
 
 class DaviesBouldin(SummedTerm):
-    """The Davies-Bouldin index of features or embeddings, Eq. 4 of the paper."""
+    """The Davies-Bouldin index of the features or the embeddings, Eq. 4 of the paper."""
 
     def weight(self, config: LossConfig) -> float:
-        """The paper's beta."""
+        """``davies_bouldin_weight``, the paper's beta."""
         return config.davies_bouldin_weight
 
-    def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """The sums of each replica."""
+    def sums(
+        self, state: State, problem: Problem, scope: Scope | None
+    ) -> tuple[DaviesBouldinSums, ...]:
+        """Compute the sums of each replica."""
         config = problem.config
         form, num_clusters = config.davies_bouldin_form, state.assignment.shape[2]
         if config.davies_bouldin_space == "features":
@@ -198,45 +212,46 @@ class DaviesBouldin(SummedTerm):
         num_replicas: int,
         num_clusters: int,
     ) -> torch.Tensor:
-        """The index of each replica."""
+        """The index (R,) of each replica."""
         return torch.stack([davies_bouldin(each) for each in sums])
 
 
 class Mixture(SummedTerm):
     r""":math:`-\frac1N \sum_i \log \sum_k e^{\cos(h_i, c_k) / \tau}`, for head ``centroid``.
 
-    Not in the paper: up to a constant the negative log-likelihood of a mixture of von Mises-Fisher
-    distributions (Banerjee et al., 2005), which keeps centroids where the embeddings are.
+    Not in the paper. Up to a constant, the term is the negative log-likelihood of a mixture of von
+    Mises-Fisher distributions (Banerjee et al., 2005). It keeps the centroids near the embeddings.
     """
 
     def weight(self, config: LossConfig) -> float:
         """``mixture_weight``."""
         return config.mixture_weight
 
-    def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """Sum over nodes of the log of the summed exponentials (R,)."""
+    def sums(self, state: State, problem: Problem, scope: Scope | None) -> torch.Tensor:
+        """Sum the logarithms over the nodes (R,)."""
         return state.logits.logsumexp(2).sum(0)
 
     def value(
-        self, sums: Any, problem: Problem, num_replicas: int, num_clusters: int
+        self, sums: torch.Tensor, problem: Problem, num_replicas: int, num_clusters: int
     ) -> torch.Tensor:
-        """The mean over nodes."""
+        """The negative mean (R,) over the nodes."""
         return -(sums / problem.num_nodes)
 
 
 class ObservedEdges(SummedTerm):
-    """The tie between A' and its first weights on the observed edges.
+    """Penalty on the difference between A' and its first weights on the observed edges.
 
-    It is a property of A': where replicas share A', each counts the tie in full, so that it pulls
-    on A' against the sum of their other terms as it would against those of a single replica.
+    The penalty depends on A' only. If the replicas share one A', the penalty is counted in full for
+    each replica. Its weight relative to the other terms, which are summed over the replicas, is
+    then the same as for a single replica.
     """
 
     def weight(self, config: LossConfig) -> float:
-        """The authors' alpha."""
+        """``observed_edge_weight``, alpha in the authors' code."""
         return config.observed_edge_weight
 
-    def sums(self, state: State, problem: Problem, scope: Scope | None) -> Any:
-        """Squared differences (S,); None where A' is not trained."""
+    def sums(self, state: State, problem: Problem, scope: Scope | None) -> torch.Tensor | None:
+        """Sum the squared differences (S,); None if A' is not trained."""
         if not state.learnable:
             return None
         counted = state.observed if scope is None else scope.counted
@@ -244,25 +259,25 @@ class ObservedEdges(SummedTerm):
         return torch.stack([(weight[counted] - prior).square().sum() for weight in state.weights])
 
     def value(
-        self, sums: Any, problem: Problem, num_replicas: int, num_clusters: int
+        self, sums: torch.Tensor, problem: Problem, num_replicas: int, num_clusters: int
     ) -> torch.Tensor:
-        """The same for all replicas that share A'."""
+        """The penalty (R,); all replicas that share one A' have the same value."""
         form = problem.config.observed_edge_form
         penalty = [edge_penalty(squares, problem.num_edges, form) for squares in sums]
         return torch.stack(penalty).expand(num_replicas)
 
 
 class Reconstruction(WholeTerm):
-    """How far the inner products of the embeddings are from A, Eq. 8 of the paper."""
+    """Difference between the inner products of the embeddings and A, Eq. 8 of the paper."""
 
     def weight(self, config: LossConfig) -> float:
-        """The paper's alpha."""
+        """``reconstruction_weight``, the paper's alpha."""
         return config.reconstruction_weight
 
     def values(
         self, state: State, problem: Problem, generator: torch.Generator | None
     ) -> dict[str, torch.Tensor]:
-        """One draw of pairs serves all replicas."""
+        """Compute the loss on one draw of pairs, which all replicas use."""
         config, graph = problem.config, problem.graph
         samples = config.reconstruction_samples * graph.num_nodes
         form = config.reconstruction_form
@@ -271,24 +286,24 @@ class Reconstruction(WholeTerm):
 
 
 class Supporting(WholeTerm):
-    """The loss of the supported model itself, the paper's L_S in Eq. 9."""
+    """The supported model's own loss, L_S in Eq. 9 of the paper."""
 
     def weight(self, config: LossConfig) -> float:
-        """The paper's alpha for these models."""
+        """``supporting_weight``, the paper's alpha of supported models with their own loss."""
         return config.supporting_weight
 
     def values(
         self, state: State, problem: Problem, generator: torch.Generator | None
     ) -> dict[str, torch.Tensor]:
-        """Its terms; none for an encoder without a loss of its own."""
+        """Compute the terms of that loss; there are none if the encoder has no loss of its own."""
         if state.supporting is None:
             return {}
         own = state.supporting(problem.graph, problem.config.reconstruction_samples, generator)
         return {f"supporting_{name}": torch.stack([one[name] for one in own]) for name in own[0]}
 
 
-# Every term by its name, in the order of the reports. A term without a key in `LossConfig` takes
-# its weight from ``loss.terms``.
+# All terms by name, in the order of the reports. The weight of a term without its own key in
+# `LossConfig` is read from ``loss.terms``.
 TERMS: dict[str, Term] = {
     "npsi": LearnedEntropy(),
     "npsi_observed": ObservedEntropy(),
@@ -301,6 +316,6 @@ TERMS: dict[str, Term] = {
 
 
 def _by_replica(sums: PartitionSums, num_clusters: int) -> PartitionSums:
-    """Volumes and internal weights (R K,) as (R, K)."""
+    """Reshape volumes and internal weights from (R K,) to (R, K)."""
     volume, internal = sums.volume.view(-1, num_clusters), sums.internal_weight
     return PartitionSums(sums.total_weight, volume, internal.view(-1, num_clusters))
