@@ -1,1 +1,1 @@
-"""The stages before training, the loop that all trainers share, and the trainers."""
+"""Training: the stages before it, the loop that all trainers share, and the trainers."""

@@ -1,9 +1,9 @@
-"""Files that are whole or absent."""
+"""Writing and reading of checkpoint files."""
 
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -12,13 +12,14 @@ from user_dgl.runtime.files import write_atomically
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Save tensors and plain types; a crash leaves the previous checkpoint in place."""
+    """Save tensors and plain types. After a crash, the previous checkpoint is still there."""
 
-    def write(file) -> None:
+    def write(file: BinaryIO) -> None:
         try:
             torch.save(state, file)
         except RuntimeError as error:
-            # torch finds its own account of the file wrong once a write has failed.
+            # After a failed write torch raises an error of its own about the file position, which
+            # hides the cause.
             if isinstance(error.__context__, OSError):
                 raise error.__context__ from None
             raise
@@ -27,27 +28,27 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") -> dict[str, Any]:
-    """Load what `save_checkpoint` wrote, refusing anything but tensors and plain types.
+    """Load a file written by `save_checkpoint`. Only tensors and plain types are accepted.
 
     Parameters
     ----------
     path : Path
     remedy : str
-        What to do where it cannot be read.
+        Advice at the end of the error message if the file cannot be read.
 
     Raises
     ------
     InputError
-        Missing, truncated or foreign file.
+        The file is missing or truncated, or it is not a checkpoint.
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path}: no checkpoint there to go on from") from None
-    except Exception as error:  # torch raises many kinds for a damaged file
+    except Exception as error:  # torch raises many types of errors for a damaged file
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         if path.is_file() and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
-            first = "cut off or damaged"  # torch's own words for that are "Invalid argument"
+            first = "cut off or damaged"  # torch says only "Invalid argument"
         raise InputError(f"{path}: not a readable checkpoint ({first}): {remedy}") from None
     if not isinstance(state, dict):
         raise InputError(f"{path}: not a checkpoint of user_dgl: {remedy}")

@@ -1,4 +1,4 @@
-"""What a trainer tells the outside, given once when it is made."""
+"""Callbacks by which a trainer reports to its caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,29 +8,29 @@ from user_dgl.runtime.signals import StopSignal
 
 
 def _ignore(_: Any) -> None:
-    """The default of a hook: nobody listens."""
+    """Do nothing; the default of the hooks with one argument."""
 
 
 def _nothing() -> None:
-    """The default of ``begin``: there is nothing to make ready."""
+    """Do nothing; the default of ``begin``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hooks:
-    """Callbacks of a training.
+    """Callbacks of a training. They are given once, when the trainer is created.
 
     Attributes
     ----------
     log : callable
-        Gets each line for people.
+        Called with each line of the log.
     record : callable
-        Gets the numbers of each epoch as a dict.
+        Called after each epoch with a dict of its numbers.
     save : callable
-        Gets each checkpoint: a dict of tensors and plain types.
+        Called with each checkpoint, a dict of tensors and plain types.
     begin : callable
-        Called once, when the state to start from is complete and before anything of it is saved.
+        Called once, after the trainer is built or loaded and before the first checkpoint is saved.
     stop : StopSignal
-        Says whether a signal has asked the training to stop; see `StopSignal.listening`.
+        Tells whether a signal has asked the training to stop; see `StopSignal.listening`.
     shows_progress : bool
         Whether a progress bar is shown on a terminal.
     """

@@ -1,4 +1,4 @@
-"""The loop that all trainers share: seeding, guarded updates, reports, checkpoints, resuming."""
+"""The training loop of all trainers: seeds, updates, reports, checkpoints and resuming."""
 
 import math
 import time
@@ -23,7 +23,19 @@ from user_dgl.training.hooks import Hooks
 
 @dataclass
 class Progress:
-    """Where training stands; all of it goes into a checkpoint."""
+    """Progress of a training. All fields are saved in checkpoints.
+
+    Attributes
+    ----------
+    epoch : int
+        Number of finished epochs.
+    epoch_seconds : list of float
+        Seconds of each finished epoch.
+    all_clusters_used : bool
+        Whether some epoch ended with a node in every cluster.
+    collapsed : bool
+        Whether a later epoch had empty clusters; the warning about this is given once.
+    """
 
     epoch: int = 0
     epoch_seconds: list[float] = field(default_factory=list)
@@ -31,7 +43,7 @@ class Progress:
     collapsed: bool = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
+        """Return the fields by name."""
         return {
             "epoch": self.epoch,
             "epoch_seconds": self.epoch_seconds,
@@ -41,16 +53,17 @@ class Progress:
 
 
 class EpochReport(NamedTuple):
-    """What an epoch tells.
+    """Numbers that a trainer reports after an epoch.
 
     Attributes
     ----------
     terms : dict of str to float
-        Means of the loss terms over replicas, and their ``total``.
+        Means of the loss terms over the replicas, and their ``total``.
     clusters_in_use : int or None
-        Of the replica that uses fewest; None where there are no clusters before the end.
+        Number of clusters that have nodes, in the replica where it is smallest. None if the model
+        has no clusters before the end of training.
     extra : dict of str to float
-        Further numbers to report.
+        Other numbers for the report.
     """
 
     terms: dict[str, float]
@@ -59,7 +72,7 @@ class EpochReport(NamedTuple):
 
 
 class EpochLoop(ABC):
-    """Runs the epochs of a trainer, which says what an epoch and a checkpoint are.
+    """Base class of the trainers. Subclasses define an epoch and the content of a checkpoint.
 
     Parameters
     ----------
@@ -67,7 +80,7 @@ class EpochLoop(ABC):
     hooks : Hooks
     """
 
-    # What helps against a loss that is not finite.
+    # Advice in the error message about a loss that is not finite.
     remedy = "Lower train.lr or the weight of that term"
 
     def __init__(self, config: Config, hooks: Hooks):
@@ -77,11 +90,11 @@ class EpochLoop(ABC):
         self.optimizer: torch.optim.Optimizer
         self.schedule: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
 
-    # What a trainer gives.
+    # Methods that trainers define.
 
     @abstractmethod
     def build(self) -> None:
-        """Make model and optimiser for a training from the beginning."""
+        """Build the model and the optimiser for a training that starts from the beginning."""
 
     @abstractmethod
     def step(self) -> EpochReport:
@@ -89,62 +102,66 @@ class EpochLoop(ABC):
 
     @abstractmethod
     def evaluate(self) -> Any:
-        """The present state and the terms of its loss, without dropout; nothing is trained."""
+        """Compute the current state and the terms of its loss, without dropout or training."""
 
     @abstractmethod
     def result(self) -> Any:
-        """What `fit` returns."""
+        """Compute the result that `fit` returns."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """The content of a checkpoint: tensors and plain types."""
+        """Return the content of a checkpoint: tensors and plain types."""
 
     @abstractmethod
     def load_state_dict(self, state: Any) -> None:
-        """Build what a checkpoint describes; any exception means that it is not of this run."""
+        """Build the trainer's state from a checkpoint.
+
+        Any exception means that the checkpoint does not belong to this run.
+        """
 
     def threads(self) -> AbstractContextManager[None]:
-        """The threads that training takes; as many as torch has."""
+        """Context in which training runs, to set the number of threads. Default: unchanged."""
         return nullcontext()
 
     def reduce_gradients(self) -> None:
-        """Gradients between the backward pass and the update; several processes sum theirs."""
+        """Change the gradients before the update; several processes sum theirs here."""
 
     def zero_grad(self) -> None:
-        """Forget the gradients, so that no block of the graph's size stays between epochs."""
+        """Free the gradients, so that no tensor of the graph's size is kept between epochs."""
         self.optimizer.zero_grad(set_to_none=True)
 
     def refresh_candidates(self) -> None:
-        """Draw new candidate pairs where they are due."""
+        """Draw new candidate pairs if the current epoch requires it."""
 
     def converged(self) -> bool:
-        """Whether training ends before the last epoch that was asked for."""
+        """Whether training ends now, before the number of epochs in the settings."""
         return False
 
     def agree_to_stop(self, number: int | None) -> int | None:
-        """The signal to stop for; several processes stop together."""
+        """Return the number of the signal to stop for; several processes must agree on it."""
         return number
 
     def report_sections(self) -> dict[str, Any]:
-        """Sections of ``result.json`` that this trainer adds."""
+        """Return the sections that this trainer adds to ``result.json``."""
         return {}
 
     # -----------------------------------------------------------------------------------------
 
     def fit(self, checkpoint: Any = None) -> Any:
-        """Train to the end, or go on from a checkpoint.
+        """Train to the end, from the beginning or from a checkpoint.
 
         Parameters
         ----------
-        checkpoint : optional
-            What the hook ``save`` got; of several processes, the list of what each got.
+        checkpoint : dict or list of dict, optional
+            Checkpoint that was given to the hook ``save``. If several processes trained, the list
+            of their checkpoints.
 
         Raises
         ------
         InputError
             The checkpoint is of other data or of another version.
         NonFiniteLossError
-            A term is NaN or infinite; nothing was updated with it.
+            A term is NaN or infinite. The model was not updated with it.
         """
         with torch.random.fork_rng(devices=[]), self.threads(), denormals_flushed():
             seed_torch(self.config.seed, 0)
@@ -156,19 +173,19 @@ class EpochLoop(ABC):
             return self.result()
 
     def resume(self, checkpoint: Any) -> None:
-        """`load_state_dict`, whose faults become one line."""
+        """Call `load_state_dict` and turn its exceptions into an `InputError` of one line."""
         try:
             self.load_state_dict(checkpoint)
         except (InputError, MemoryError, torch.cuda.OutOfMemoryError):
             raise
-        except Exception as error:  # which of many kinds depends on what is wrong with it
+        except Exception as error:  # its type depends on the fault in the checkpoint
             raise InputError(
                 "the checkpoint is not one of this version of user_dgl "
                 f"({one_line(error)}): start anew with overwrite=true"
             ) from None
 
     def make_optimizer(self, model: nn.Module, structure: LearnedAdjacency) -> None:
-        """Adam and schedule for a model, and for the weights of A' if they are learned."""
+        """Create Adam and its schedule for the model and, if A' is learned, for its weights."""
         train = self.config.train
         network = [each for each in model.parameters() if each is not structure.theta]
         groups: list[dict[str, Any]] = [{"params": network, "weight_decay": train.weight_decay}]
@@ -188,28 +205,28 @@ class EpochLoop(ABC):
         optimizer: torch.optim.Optimizer | None = None,
         schedules: bool = True,
     ) -> tuple[dict[str, float], bool]:
-        """Lower the sum of some terms by one step, if all of them are finite.
+        """Do one step that lowers the sum of the terms, if all of them are finite.
 
         Parameters
         ----------
         terms : dict of str to Tensor (R,) or ()
-            Of each replica. They are summed, not averaged: the gradient of a replica must not
-            depend on how many there are.
+            Terms of each replica. The replicas are summed, not averaged, so that the gradient of a
+            replica does not depend on the number of replicas.
         optimizer : Optimizer, optional
-            Default: the trainer's.
+            Default: the trainer's optimiser.
         schedules : bool
-            Whether the learning rate is told of the loss; a trainer with several updates an epoch
-            does so itself, see `advance_schedule`.
+            Whether the schedule of the learning rate gets the loss. A trainer with several updates
+            in an epoch calls `advance_schedule` itself.
 
         Returns
         -------
         dict of str to float, bool
-            Mean of each term over replicas, and whether there was anything to train.
+            Mean of each term over the replicas, and whether the terms had gradients.
 
         Raises
         ------
         NonFiniteLossError
-            Before anything is changed.
+            A term is not finite. Nothing was changed.
         """
         values = finite_means(
             terms,
@@ -228,18 +245,19 @@ class EpochLoop(ABC):
         return values, trains
 
     def advance_schedule(self, values: dict[str, float]) -> None:
-        """Tell the schedule of the learning rate the loss of an epoch."""
+        """Give the loss of an epoch to the schedule of the learning rate."""
         if self.schedule is not None:
             self.schedule.step(sum(values.values()))
 
     # -----------------------------------------------------------------------------------------
 
     def _run_epochs(self) -> None:
+        """Train until the last epoch or until a signal asks to stop; report and save."""
         train, progress = self.config.train, self.progress
         self.hooks.begin()
         if progress.epoch == 0:
             self.hooks.save(self.state_dict())
-        # disable=None: a bar on a terminal, none in a file, where the log lines serve.
+        # disable=None shows the bar on a terminal only. In a file the lines of the log are enough.
         bar = tqdm(
             total=train.epochs,
             initial=progress.epoch,
@@ -254,12 +272,13 @@ class EpochLoop(ABC):
                 self.refresh_candidates()
                 report = self.step()
                 if torch.cuda.is_initialized():
-                    torch.cuda.synchronize()  # a GPU is behind what it was told to do
+                    torch.cuda.synchronize()  # a GPU works asynchronously, so the clock must wait
                 seconds = time.perf_counter() - started
                 progress.epoch_seconds.append(seconds)
                 progress.epoch += 1
                 if keeps_freed:
-                    # Not before: what outlives an epoch would lie between the blocks that do not.
+                    # Only after the first epoch. Before, tensors that stay would be placed between
+                    # the blocks that are freed in every epoch.
                     memory.enter_context(freed_memory_kept())
                     keeps_freed = False
                 self._report(report, seconds)
@@ -276,9 +295,11 @@ class EpochLoop(ABC):
                     )
 
     def _ended(self) -> bool:
+        """Whether no epoch is left."""
         return self.progress.epoch >= self.config.train.epochs or self.converged()
 
     def _report(self, report: EpochReport, seconds: float) -> None:
+        """Record the numbers of an epoch; every ``log_every`` epochs, log them too."""
         progress, train, terms = self.progress, self.config.train, report.terms
         row: dict[str, Any] = {"epoch": progress.epoch, "loss": terms["total"]}
         row |= {name: value for name, value in terms.items() if name != "total"}
@@ -298,6 +319,7 @@ class EpochLoop(ABC):
         self.log(" | ".join(parts))
 
     def _watch_collapse(self, in_use: int) -> None:
+        """Warn once if clusters become empty after all of them had nodes."""
         progress, asked = self.progress, self.config.model.num_clusters
         if in_use == asked:
             progress.all_clusters_used = True
@@ -307,17 +329,17 @@ class EpochLoop(ABC):
 
 
 def seed_torch(seed: int, stage: int) -> None:
-    """Seed torch's generator for a stage of a run, independently of all other stages."""
+    """Seed torch's generator for a stage of a run, independently of the other stages."""
     sequence = np.random.SeedSequence([seed, stage])
     torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
 
 
 @contextmanager
 def denormals_flushed() -> Iterator[None]:
-    """Numbers below 1e-38 count as 0: saturated memberships and their squares are full of them.
+    """Treat numbers below 1e-38 (denormals) as 0 in the block.
 
-    A CPU takes a hundred times as long to multiply one, and beside numbers of ordinary size it
-    changes nothing.
+    Memberships near 0 and 1 and their squares produce many of them. A CPU needs about a hundred
+    times as long to multiply a denormal, and its effect on sums with ordinary numbers is 0.
     """
     before = bool(torch.tensor(1e-40) * 1 == 0)
     torch.set_flush_denormal(True)
@@ -328,7 +350,14 @@ def denormals_flushed() -> Iterator[None]:
 
 
 def clusters_in_use(clusters: torch.Tensor, num_clusters: int) -> int:
-    """Number of clusters that have nodes, in the replica of clusters (N, R) that uses fewest."""
+    """Count the clusters that have nodes in each replica, and return the smallest count.
+
+    Parameters
+    ----------
+    clusters : int64 Tensor (N, R)
+        Clusters of each replica.
+    num_clusters : int
+    """
     return min(
         int((torch.bincount(column, minlength=num_clusters) > 0).sum())
         for column in clusters.unbind(1)
@@ -336,12 +365,18 @@ def clusters_in_use(clusters: torch.Tensor, num_clusters: int) -> int:
 
 
 def finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, float]:
-    """Mean of each term over replicas.
+    """Compute the mean of each term over the replicas.
+
+    Parameters
+    ----------
+    terms : dict of str to Tensor (R,) or ()
+    message : str
+        Error message; ``{}`` in it is replaced by the terms and their values.
 
     Raises
     ------
     NonFiniteLossError
-        With the message, into which the terms are put, where one is not finite in some replica.
+        A term is not finite in some replica.
     """
     values = {name: term.mean().item() for name, term in terms.items()}
     if not all(math.isfinite(value) for value in values.values()):
@@ -351,5 +386,5 @@ def finite_means(terms: dict[str, torch.Tensor], message: str) -> dict[str, floa
 
 
 def with_total(values: dict[str, float]) -> dict[str, float]:
-    """The terms and their ``total``."""
+    """Add the sum of the terms as ``total``."""
     return values | {"total": sum(values.values())}

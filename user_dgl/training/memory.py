@@ -1,4 +1,4 @@
-"""How much memory a run will take, foretold before it trains."""
+"""Estimate of the memory of a run, computed before training."""
 
 import math
 from typing import NamedTuple
@@ -19,45 +19,60 @@ from user_dgl.runtime.machine import (
     resident_mb,
 )
 
-# What a run holds at its peak, counted in blocks of its tensors and checked against measured runs.
+# The peak of a run is estimated by counting its large tensors. The constants below were fitted to
+# measured runs. A constant without another unit is in bytes.
 _BYTES_PER_FLOAT = 4
-# The pair as such (ends, both directions, their pair), its first weight.
+# A pair: its ends, the entries of its two directions with the pair of each, and its first weight.
 _PAIR = 8 + 16 + 4
-# Weight, normalised weight and what autograd keeps of them; each spread over both directions.
+# A pair in a forward pass: weight, normalised weight and the tensors that autograd keeps of them,
+# and the weights of its two directions.
 _PAIR_WEIGHTED = 12 + 16
-# Parameter, gradient, moments of Adam, gradients on the way.
+# A pair whose weight is learned: parameter, gradient, moments of Adam, and intermediate gradients.
 _PAIR_LEARNED = 16 + 12
-# Blocks (N, width) at once: of the first layer, each further one and the assignment; with dropout.
+# Number of blocks (N, width) that exist at the same time: of the first layer, of each further layer
+# and of the assignment, and how many more of each with dropout.
 _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
-# A pair drawn for a non-edge: its ends in their orders and its score. Engine dgl gathers rows for
-# it, so many blocks (S, width).
+# A pair that is drawn as a non-edge: both ends in the orders of the products, and its score. The
+# engine dgl also gathers the rows of both ends: number of blocks (number of drawn pairs, width).
 _DRAWN, _DRAWN_ROWS = 60, 4.2
-# Blocks (N, components) of the critic and of the view.
+# Number of blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 6.0
-# The same of the terms of pairs; an edge with its random pairs and their terms; examples fitted.
+# Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
+# terms, and bytes for fitting on the largest number of examples.
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
-# A feature that is not 0, with its column, in X and in its transpose; in float64 and in what the
-# critic, the view and `FeatureMatrix` make of it before the first epoch.
+# A feature that is not 0, with its column: in X and in its transpose, and before the first epoch in
+# float64 and in the matrices that the critic, the view and `FeatureMatrix` make of it.
 _FEATURE, _FEATURE_PREPARED = 16, 26
 # Blocks of the search for neighbours.
 _SEARCH = 250e6
-# Dense smoothed features of the floors, and what comes of them.
+# Number of dense matrices of smoothed features in the computation of the floors.
 _FLOORS = 1.2
+# Memory that every run needs beside its tensors.
 _FIXED = 60e6
-# In parts: positions and ends of the pairs that a part touches; of each pair its first and
-# last weight, the parameter and its moments; what METIS holds of an edge.
+# Training in parts. A pair that a part touches: its position and its ends. A pair of the graph: its
+# first and last weight, and the parameter with its moments. An edge that METIS gets.
 _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
-# Of the blocks of a node, how many a row of the halo has: those that products read and give back.
+# Share of the blocks of an own node that exist also for a node of the halo, because products read
+# them or return them.
 _HALO_SHARE = 0.4
 
 _CPU = torch.device("cpu")
-# With `freed_memory_kept` blocks fit into each other's place less tightly.
+# With `freed_memory_kept` the blocks of an epoch need this many times the memory, because new
+# blocks do not fill the places of freed blocks completely.
 _KEPT_SHARE = 1.35
 
 
 class MemoryPlan(NamedTuple):
-    """Peak expected in 10^6 bytes, and whether training is to keep freed memory for itself."""
+    """Plan for the memory of a run.
+
+    Attributes
+    ----------
+    expected_mb : float
+        Expected peak in 10^6 bytes.
+    keeps_freed : bool
+        Whether training keeps freed memory in the process, see `freed_memory_kept`.
+    """
 
     expected_mb: float
     keeps_freed: bool
@@ -72,25 +87,26 @@ def plan_memory(
     halo: int = 0,
     beside: float = 0.0,
 ) -> MemoryPlan:
-    """Highest resident set that a run is expected to reach.
+    """Estimate the largest resident set size of a run on the CPU side.
 
-    Counts from what the process holds now, when data and features are loaded. A full batch keeps
-    freed memory, which is faster, where half of what is available is enough for that.
+    The estimate starts from the memory that the process uses now, after data and features were
+    loaded. Training on the whole graph keeps freed memory, which is faster, if the expected peak is
+    then below half of the available memory.
 
     Parameters
     ----------
     config : Config
     num_edges : int
-        Observed pairs.
+        Number of observed pairs.
     feat : scipy CSR (N, F)
     device : torch.device
-        What a GPU holds counts there, see `check_memory`.
+        Device of the training. Memory of a GPU is not counted here, see `check_memory`.
     num_processes : int
-        That share the machine.
+        Number of processes that share the machine.
     halo : int
-        Nodes of other processes whose rows come in at each product.
+        Number of nodes of other processes whose rows this process receives for each product.
     beside : float
-        Bytes that training holds beside the model and what its encoder computes.
+        Bytes that training needs in addition to the model and its encoder.
     """
     now = resident_mb()
     if config.train.mode == "partition":
@@ -106,8 +122,15 @@ def plan_memory(
     return MemoryPlan(max(peak_memory_mb(), now + added), False)
 
 
-def _step_bytes(config, num_edges, feat, halo=0) -> float:
-    """Bytes that training a full batch holds at its peak, the model included."""
+def _most_clusters(config: Config) -> int:
+    """Largest number of clusters that the run may have. It is set, see `check_num_clusters`."""
+    most = config.model.most_clusters
+    assert most is not None
+    return most
+
+
+def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int = 0) -> float:
+    """Bytes at the peak of training on the whole graph, including the model."""
     structure, model, train = config.structure, config.model, config.train
     num_nodes = feat.shape[0]
     candidates = structure.candidates
@@ -116,10 +139,10 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
     per_pair = _PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0)
     copies = train.restarts if learns and not structure.shared else 1
     pairs = num_pairs * (_PAIR + copies * per_pair)
-    if num_pairs > num_edges:  # the observed graph stays beside the one with candidates
+    if num_pairs > num_edges:  # the observed graph is kept in addition to the pairs of A'
         pairs += num_edges * _PAIR
     if not model.traits.learns:
-        width = 8.0 * min(4 * model.most_clusters, 64)
+        width = 8.0 * min(4 * _most_clusters(config), 64)
     else:
         first, *rest = model.hidden_feats
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
@@ -132,21 +155,21 @@ def _step_bytes(config, num_edges, feat, halo=0) -> float:
         if structure.engine == "dgl":
             width += _DRAWN_ROWS * _drawn_pairs(config) * model.hidden_feats[-1]
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
-    width += train.restarts * assignment * model.most_clusters
+    width += train.restarts * assignment * _most_clusters(config)
     rows = num_nodes + _HALO_SHARE * halo
     return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
 
 
-def _drawn_pairs(config) -> int:
-    """Pairs drawn for non-edges, over N, at a time."""
+def _drawn_pairs(config: Config) -> int:
+    """Number of pairs per node that are drawn as non-edges and exist at the same time."""
     if config.model.kind != "user":
         return config.baseline.samples_per_node or 0
     draws = config.loss.reconstruction_weight or config.draws_for_supporting
     return config.train.restarts * config.loss.reconstruction_samples if draws else 0
 
 
-def _preparation_bytes(config, num_edges, feat) -> float:
-    """Bytes that the stages before and after training hold at their peak."""
+def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
+    """Bytes at the peak of the stages before and after training."""
     structure, model = config.structure, config.model
     num_nodes, num_features = feat.shape
     before = 0.0
@@ -160,17 +183,17 @@ def _preparation_bytes(config, num_edges, feat) -> float:
     return max(before, links, _index_bytes(config, feat), _floor_bytes(config, feat))
 
 
-def _floor_bytes(config, feat) -> float:
-    """Bytes of the floors, which run after the training."""
+def _floor_bytes(config: Config, feat: sp.csr_matrix) -> float:
+    """Bytes of the floors, which are computed after training."""
     if not config.eval.floors or config.task == "link_prediction":
         return 0.0
     num_nodes, num_features = feat.shape
-    columns = smoothed_columns(num_nodes, num_features, config.model.most_clusters)
+    columns = smoothed_columns(num_nodes, num_features, _most_clusters(config))
     return _FLOORS * _BYTES_PER_FLOAT * num_nodes * columns
 
 
-def _link_bytes(config, num_edges, feat) -> float:
-    """Bytes of learning what tells edges from random pairs."""
+def _link_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
+    """Bytes of fitting the classifier that distinguishes edges from random pairs."""
     structure = config.structure
     as_prior = structure.learnable and structure.prior == "link_critic"
     if config.task != "link_prediction" and not as_prior:
@@ -182,36 +205,38 @@ def _link_bytes(config, num_edges, feat) -> float:
     return bytes_ + fitted + feat.nnz * _FEATURE_PREPARED
 
 
-def _index_bytes(config, feat) -> float:
-    """Bytes of the search for feature neighbours."""
+def _index_bytes(config: Config, feat: sp.csr_matrix) -> float:
+    """Bytes of the search for neighbours in the features."""
     num_nodes, num_features = feat.shape
     if not config.structure.candidates.feature_knn or num_nodes <= MAX_EXACT:
         return 0.0
-    # The points, a sample of them and their codes; the rows found; what a block compares.
+    # The points, a sample of them and their codes, and the rows that are compared exactly.
     columns = min(num_features, INDEX_COLUMNS)
     found = COMPARED_REDUCED if num_features > INDEX_COLUMNS else COMPARED
     return num_nodes * _BYTES_PER_FLOAT * (1.3 * columns + found) + _SEARCH
 
 
-def _partition_bytes(config, num_edges, feat) -> float:
-    """The same where one batch of parts is trained at a time."""
+def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
+    """Bytes at the peak of a whole run that trains one batch of parts at a time."""
     structure, model, partition = config.structure, config.model, config.train.partition
     num_nodes, num_features = feat.shape
     candidates = structure.candidates
     num_pairs = num_edges + (candidates.pairs_per_node * num_nodes if structure.learnable else 0)
     batches = max(partition.num_parts / partition.parts_per_batch, 1.0)
-    # A quarter of the pairs cut and touched twice, each with an end in a halo: an upper guess.
+    # Upper estimate: a quarter of the pairs is cut. Two batches touch a cut pair, and each of them
+    # has one end in its halo.
     cut = 0.0 if batches == 1 else 0.25
     touched = num_pairs * (1 + cut) / batches
-    # Of the ends of cut pairs, drawn anywhere, so many are distinct: an upper guess too.
+    # Upper estimate: the ends of cut pairs are uniform draws of nodes, and repeated draws count
+    # once.
     ends = 2 * cut * num_pairs / batches
     near = num_nodes / batches + num_nodes * -math.expm1(-ends / max(num_nodes, 1))
     kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PARAMETER
     kept = num_pairs * kept_pair + num_nodes * _BYTES_PER_FLOAT * (
-        model.most_clusters + sum(model.hidden_feats)
+        _most_clusters(config) + sum(model.hidden_feats)
     )
     first, *rest = model.hidden_feats
-    width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * model.most_clusters
+    width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * _most_clusters(config)
     values = feat.nnz * near / max(num_nodes, 1)
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
     step += near * _BYTES_PER_FLOAT * width
@@ -233,20 +258,30 @@ def check_memory(
     device: torch.device = _CPU,
     beside: float = 0.0,
 ) -> tuple[str, MemoryPlan]:
-    """One line on the memory that a run will take, and the plan; refuses what cannot fit.
+    """Check that the machine has enough memory for a run.
+
+    Parameters
+    ----------
+    config, num_edges, feat, device, beside
+        As in `plan_memory`.
+
+    Returns
+    -------
+    str, MemoryPlan
+        Line of the log about the expected memory, and the plan.
 
     Raises
     ------
     InputError
-        The peak expected is more than the machine or its GPU has.
+        The expected peak is more than the memory of the machine or of its GPU.
     """
     plan = plan_memory(config, num_edges, feat, device, beside=beside)
-    expected, there = plan.expected_mb, machine_memory_mb()
-    line = f"Memory: about {expected / 1000:.2f} GB at the peak, of {there / 1000:.1f}"
+    expected, total = plan.expected_mb, machine_memory_mb()
+    line = f"Memory: about {expected / 1000:.2f} GB at the peak, of {total / 1000:.1f}"
     if device.type == "cuda":
-        # Of the machine's the stages before training are foretold, not what CUDA's libraries take.
+        # The estimate for the machine has the stages before training, but not CUDA's libraries.
         line += f", and {gpu_memory_line(config, num_edges, feat, device, beside=beside)}"
-    if expected > there:
+    if expected > total:
         if config.model.kind != "user":
             remedy = "lower baseline.hidden_feats"
         elif not config.model.traits.learns:
@@ -257,7 +292,7 @@ def check_memory(
             remedy = "set train.mode=partition, or lower model.hidden_feats or train.restarts"
         raise InputError(
             f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
-            f"{there / 1000:.1f}: {remedy}"
+            f"{total / 1000:.1f}: {remedy}"
         )
     return line, plan
 
@@ -271,14 +306,22 @@ def gpu_memory_line(
     halo: int = 0,
     beside: float = 0.0,
 ) -> str:
-    """What training holds of a GPU that so many processes share; refuses what cannot fit.
+    """Check that a GPU has enough memory for training, and return a text for the log.
+
+    Parameters
+    ----------
+    config, num_edges, feat, device, halo, beside
+        As in `plan_memory`.
+    num_processes : int
+        Number of processes that share the GPU.
 
     Raises
     ------
     InputError
+        The expected memory is more than this process's share of the free memory.
     """
     expected = beside + _step_bytes(config, num_edges, feat, halo)
-    # What torch keeps for its next tensor is free for this process.
+    # Memory that torch has reserved but not allocated is free for this process.
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = (torch.cuda.mem_get_info(device)[0] + kept) / num_processes
     if expected > free:
@@ -293,5 +336,5 @@ def gpu_memory_line(
 
 
 def floors_memory_mb(config: Config, feat: sp.csr_matrix) -> float:
-    """Peak of the floors of a process that holds what it holds now, in 10^6 bytes."""
+    """Peak in 10^6 bytes if this process computes the floors in addition to its present memory."""
     return resident_mb() + (_FIXED + _floor_bytes(config, feat)) / 1e6

@@ -1,12 +1,13 @@
-r"""Clusters of nodes that were not there when a model was trained.
+r"""Clusters of new nodes, which were not in the graph when the model was trained.
 
-Nothing is trained. A new node takes part in the products with S as the fitted nodes do, with the
-edges that it is given, while the rows of the fitted nodes stay what they were: with
-:math:`D_i = 1 + \sum_j w_{ij}` for a new node i, its row of S has :math:`w_{ij} / \sqrt{D_i D_j}`
-and, on the diagonal, :math:`D_i^{-1}`. So neither the fitted nodes nor new ones that it has no edge
-to depend on it, and a new node with the features of a fitted one and its row of A' gets that node's
-embedding.
+Nothing is trained. S is extended by one row for each new node, computed from the edges that are
+given for it. With :math:`D_i = 1 + \sum_j w_{ij}` for a new node i, its row has
+:math:`w_{ij} / \sqrt{D_i D_j}` and, on the diagonal, :math:`D_i^{-1}`. The rows of the fitted nodes
+do not change. So a new node changes neither the fitted nodes nor the new nodes to which it has no
+edge. A new node with the features of a fitted node and with its row of A' gets the same embedding.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +27,7 @@ from user_dgl.training.trainer import Trainer
 
 
 class ExtendedPropagation(Propagator):
-    """S where M new nodes follow the N fitted ones.
+    """S of N fitted nodes followed by M new nodes.
 
     Parameters
     ----------
@@ -42,32 +43,31 @@ class ExtendedPropagation(Propagator):
         self._rows = csr_tensor(indptr, indices, values.to(fitted.off_diagonal), rows.shape)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """S x for x (N + M, d)."""
+        """Compute S x for x (N + M, d)."""
         return torch.cat([self._fitted(x[: self._num_fitted]), csr_product(self._rows, x)])
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
-        """BatchNorm by the statistics of the fitted nodes."""
+        """Apply BatchNorm with the statistics of the fitted nodes."""
         fitted = x[: self._num_fitted]
         mean, variance = fitted.mean(0), fitted.var(0, correction=0)
         return nn.functional.batch_norm(x, mean, variance, norm.weight, norm.bias, eps=norm.eps)
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
-        """What a layer gives for all nodes; the next product reads no others."""
+        """Return the output of a layer as it is, because it has the rows of all nodes."""
         return hidden
 
 
 class OutOfSample:
-    """What a trained model says of new nodes.
-
-    Takes the model over from the trainer.
+    """Assignment of new nodes to the clusters of a trained model.
 
     Parameters
     ----------
     trainer : Trainer
+        Trainer after `fit`. Its model is moved to the CPU and must not be used by it any more.
     fit : TrainingResult
-        What its `fit` returned.
+        Result of the trainer's `fit`.
     feat : scipy CSR (N, F)
-        Features that it was trained on.
+        Features with which it was trained.
     """
 
     def __init__(self, trainer: Trainer, fit: TrainingResult, feat: sp.csr_matrix):
@@ -76,11 +76,12 @@ class OutOfSample:
         model.set_structure(model.structure)
         self._best, self._labels_from = int(np.argmin(fit.restart_losses)), fit.labels_from
         self._consensus, self._dtype = trainer.config.train.consensus, trainer.features.dtype
-        # The encoder of a view holds what it needs of the features.
+        # With a view, the encoder already has the projected features of the fitted nodes.
         view = trainer.view
-        self._feat, self._projection = (feat, None) if view is None else (None, view.projection)
+        self._feat: sp.csr_matrix | None = feat if view is None else None
+        self._projection: torch.Tensor | None = None if view is None else view.projection
         if fit.labels_from != "head":
-            # With a new node that has nothing, as what follows wants one; it changes no other.
+            # `_seen` needs at least one new node. One without edges and features changes no other.
             num_nodes, num_columns = feat.shape
             alone = sp.csr_matrix((1, num_nodes + 1)), sp.csr_matrix((1, num_columns))
             points, clusters = self._seen(*alone)[:num_nodes], fit.clusters
@@ -88,17 +89,22 @@ class OutOfSample:
             self._means = np.stack([points[clusters == k].mean(0) for k in self._found])
 
     def assign(self, weight: sp.csr_matrix, feat: sp.csr_matrix) -> np.ndarray:
-        """Clusters of new nodes (M,), int64.
+        """Assign new nodes to clusters.
 
-        By the head, or, where the clusters of the fit come from k-means, by the nearest of their
-        means.
+        If the clusters of the fit come from the head, the head assigns the new nodes too. If they
+        come from k-means, a new node is assigned to the cluster with the nearest mean.
 
         Parameters
         ----------
         weight : scipy CSR (M, N + M)
-            Weights in A' of their edges to the fitted nodes and to each other; no loops.
+            Weights in A' of the edges of the new nodes, to the fitted nodes and to each other.
+            Self-loops are not allowed.
         feat : scipy CSR (M, F)
-            Prepared as those of the fit.
+            Features of the new nodes, prepared in the same way as those of the fit.
+
+        Returns
+        -------
+        int64 ndarray (M,)
         """
         seen = self._seen(weight, feat)[-weight.shape[0] :]
         if self._labels_from == "head":
@@ -107,7 +113,7 @@ class OutOfSample:
 
     @torch.no_grad()
     def _seen(self, weight: sp.csr_matrix, feat: sp.csr_matrix) -> np.ndarray:
-        """What decides the clusters of all nodes: logits (N + M, K), or the points of k-means."""
+        """Compute the rows that decide the clusters: logits (N + M, K) or points of k-means."""
         model = self._model
         propagations = tuple(_extended(model, own, weight) for own in model.structure().unbind())
         hidden = self._hidden(model.of_each(propagations), feat)
@@ -119,8 +125,8 @@ class OutOfSample:
         embeddings = [h.numpy() for h in model.read_by_heads(hidden, propagations)]
         return joined_points(self._consensus, torch.softmax(logits, 2).numpy(), embeddings)
 
-    def _hidden(self, of_each: tuple, feat: sp.csr_matrix) -> list[torch.Tensor]:
-        """H (N + M, d) of each replica."""
+    def _hidden(self, of_each: Sequence[Propagator], feat: sp.csr_matrix) -> list[torch.Tensor]:
+        """Compute H (N + M, d) of each replica from the propagation of each replica."""
         encoders = self._model.encoders
         if self._projection is None:
             columns = ColumnStatistics.of(self._feat)
@@ -128,17 +134,20 @@ class OutOfSample:
             features = FeatureMatrix(both, self._dtype, columns=columns)
             return [encoder(s, features) for encoder, s in zip(encoders, of_each, strict=True)]
         (encoder,) = encoders
+        assert isinstance(encoder, Smooth)
+        fitted = encoder.points
+        assert isinstance(fitted, torch.Tensor)  # a buffer, whose type torch does not declare
         new = torch.from_numpy(normalize(feat) @ self._projection.numpy())
-        points = torch.cat([encoder.points, new.to(encoder.points)])
+        points = torch.cat([fitted, new.to(fitted)])
         return [Smooth(points, encoder.hops, encoder.self_share)(of_each[0], None)]
 
 
 def _extended(model: USER, own: torch.Tensor, weight: sp.csr_matrix) -> ExtendedPropagation:
-    """What multiplies with S, of weights in A' of the fitted pairs (P,) and the new (M, N + M)."""
+    """Build the extended S from weights of A': fitted pairs (P,) and new rows (M, N + M)."""
     graph, mix = model.structure.graph, model.config.observed_mix
     fitted = model.propagation(own)
     if mix:
-        # As in `USER.propagation`; each edge of a new node counts as observed.
+        # As in `USER.propagation`. Each edge of a new node counts as an observed edge.
         observed = Propagation.of(graph, model.structure.observed.to(own), model.engine)
         learned = Propagation.of(graph, own, model.engine)
         norm, _ = _normalised(weight.astype(bool).astype(np.float64), observed)
@@ -151,7 +160,7 @@ def _extended(model: USER, own: torch.Tensor, weight: sp.csr_matrix) -> Extended
 
 
 def _normalised(weight: sp.csr_matrix, fitted: Propagation) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Rows of S of new nodes without their diagonal (M, N + M), and that (M,)."""
+    """Compute rows of S of new nodes: without the diagonal (M, N + M), and the diagonal (M,)."""
     diagonal = 1 / (1 + np.asarray(weight.sum(axis=1), dtype=np.float64).ravel())
     scale = np.sqrt(np.concatenate([fitted.diagonal.numpy(), diagonal]))
     return sp.diags(np.sqrt(diagonal)) @ weight @ sp.diags(scale), diagonal

@@ -1,11 +1,11 @@
-"""Training of USER one part of the graph at a time.
+"""Training of USER on one part of the graph at a time.
 
-The loss is that of the whole graph. It depends on the graph through sums over pairs and nodes
-(`model.loss.LossSums`), so each update takes those of its part as they are now and those of
-all others as they were when their part was last at hand. The same holds for the statistics of
-BatchNorm, for Y of the halo and for what a layer gave for it, which a second layer reads: constants
-that are one epoch old at most. Weights of A' and their moments of Adam move with the part that owns
-the pair.
+The loss is that of the whole graph. It is computed from sums over pairs and nodes
+(`user_dgl.model.LossSums`). Each update computes the sums of its part anew and uses for all other
+parts the sums of their last update, without gradients. The statistics of BatchNorm, the
+memberships Y of the halo and the layer outputs of the halo, which a second layer reads, are treated
+in the same way. These values are at most one epoch old. The weight of a pair in A' and its moments
+of Adam are updated by the part that owns the pair.
 """
 
 import hashlib
@@ -29,11 +29,13 @@ from user_dgl.training.trainer import Evaluation, Trainer
 
 
 class PartitionTrainer(Trainer):
-    """`Trainer` whose updates see one batch of parts each; for ``train.mode: partition``."""
+    """`Trainer` in which each update uses one batch of parts; for ``train.mode: partition``."""
+
+    _sums: LossSums
 
     def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
-        """Parts, and what they know of each other, beside model and optimiser."""
-        # First of all: what METIS takes is gone again before the state of training is there.
+        """Cut the graph into parts, then build model, optimiser and the values the parts share."""
+        # The cut comes first, so that the memory of METIS is free before the model needs it.
         partition, seed = self.config.train.partition, self.config.seed
         num_parts = min(partition.num_parts, pairs.num_nodes)
         part_of = metis_assignment(pairs, num_parts, seed)
@@ -41,15 +43,15 @@ class PartitionTrainer(Trainer):
         self._cut = hashlib.sha256(batch_of.astype(np.int64).tobytes()).hexdigest()
         self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
         super().build_on(pairs, observed)
-        num_nodes, num_clusters = pairs.num_nodes, self.config.model.num_clusters
+        num_nodes, num_clusters = pairs.num_nodes, self.config.model.known_clusters
         dtype = self.features.dtype
         weight = self.model.structure.weight()
-        # What was last known of all nodes and pairs.
+        # The last known values of all nodes and pairs.
         self._assignment = torch.full((num_nodes, num_clusters), 1 / num_clusters, dtype=dtype)
         widths = self.config.model.hidden_feats
         self._hidden = [torch.zeros(num_nodes, width, dtype=dtype) for width in widths]
         self._weight, self._degree = weight, _degree(pairs, weight)
-        # Of each layer, of each part.
+        # For each layer: the moments of each part.
         self._moments: list[dict[int, Moments]] = [{} for _ in self._hidden]
         learns = self.model.structure.learnable
         self._pair_adam = PairAdam(self.model.structure) if learns else None
@@ -57,7 +59,6 @@ class PartitionTrainer(Trainer):
         if len(self._prior) < pairs.num_edges:
             self._prior = torch.zeros(pairs.num_edges, dtype=dtype)
             self._prior[observed] = self.prior.weight.to(dtype)
-        self._sums: LossSums | None = None
         cut = sum(len(part.pairs) for part in self._parts) - pairs.num_edges
         self.partition = {
             "batches": len(self._parts),
@@ -68,20 +69,18 @@ class PartitionTrainer(Trainer):
         self.log(
             f"Partition: {len(self._parts)} batches of up to {self.partition['largest_part']} "
             f"nodes and {self.partition['largest_halo']} in the halo, "
-            f"{100 * self.partition['cut_share']:.1f} % of the pairs cut; what a batch takes from "
-            "others is one epoch old at most"
+            f"{100 * self.partition['cut_share']:.1f} % of the pairs cut; values that a batch "
+            "reads from others are at most one epoch old"
         )
 
     def build(self) -> None:
-        """As `Trainer.build`; afterwards all parts know each other's rows."""
+        """Build as `Trainer.build` does, then compute the shared values of all parts."""
         super().build()
         self._settle()
 
     def step(self) -> EpochReport:
-        """One update with each batch of parts, in an order drawn anew."""
+        """Do one update with each batch of parts, in a random order."""
         epoch, settle_every = self.progress.epoch, self.config.train.partition.settle_every
-        if self._sums is None:
-            self._settle()
         self.model.train()
         order = np.random.default_rng([self.config.seed, 6, epoch]).permutation(len(self._parts))
         trained = False
@@ -101,7 +100,7 @@ class PartitionTrainer(Trainer):
         return EpochReport(values, found, extra)
 
     def _update_part(self, number: int) -> tuple[dict[str, float], bool]:
-        """`update` with one part; the terms are those of the whole graph's loss."""
+        """Call `update` with one part. The terms are those of the loss of the whole graph."""
         part, structure = self._parts[number], self.model.structure
         graph, before = part.graph(), self._weight[part.pairs]
         scope = self._scope(part, part.owned)
@@ -113,7 +112,7 @@ class PartitionTrainer(Trainer):
         weight = torch.where(part.owned, weight, before)
         state, propagation = self._forward(number, graph, weight, degree_before)
         new = self.loss.sums(state, scope).double()
-        terms = self.loss.terms(self._sums - old + new, 1, self.config.model.num_clusters)
+        terms = self.loss.terms(self._sums - old + new, 1, self.config.model.known_clusters)
         values, trains = self.update(terms, schedules=False)
         with torch.no_grad():
             if self._pair_adam is not None and theta.grad is not None:
@@ -128,8 +127,22 @@ class PartitionTrainer(Trainer):
                 self._degree[part.nodes] += change
         return values, trains
 
-    def _forward(self, number, graph, weight, degree) -> tuple[State, PartPropagation]:
-        """The part's nodes as its weights have them, in the state of the model."""
+    def _forward(
+        self, number: int, graph: Graph, weight: torch.Tensor, degree: torch.Tensor
+    ) -> tuple[State, PartPropagation]:
+        """Compute a forward pass of the model over one part.
+
+        Parameters
+        ----------
+        number : int
+            Number of the part.
+        graph : Graph
+            Graph of the part.
+        weight : Tensor (p,)
+            Weights of its pairs.
+        degree : Tensor (n + h,)
+            Weighted degrees inside the part with the last known weights.
+        """
         part, num_owned = self._parts[number], self._parts[number].num_owned
         propagation = PartPropagation(
             self._product(part, graph, weight, degree),
@@ -145,15 +158,20 @@ class PartitionTrainer(Trainer):
         state = self._part_state(part, graph, weight, assignment)
         return state, propagation
 
-    def _product(self, part: Part, graph: Graph, weight, degree) -> Propagation:
-        """S on the nodes of a part and its halo; ``degree`` is what its pairs gave before."""
+    def _product(
+        self, part: Part, graph: Graph, weight: torch.Tensor, degree: torch.Tensor
+    ) -> Propagation:
+        """Build S on the nodes of a part and its halo; the parameters are those of `_forward`."""
+        # Degree from pairs that the part does not touch; their last known weights are used. The
+        # part touches all pairs of its own nodes.
         outside = (self._degree[part.nodes] - degree).clamp_min(0)
-        # All edges of the nodes owned are at hand; the others of the halo keep their weight.
         outside[: part.num_owned] = 0
         return Propagation.of(graph, weight, self.engine, outside)
 
-    def _part_state(self, part: Part, graph, weight, assignment) -> State:
-        """What the sums of a part are taken of."""
+    def _part_state(
+        self, part: Part, graph: Graph, weight: torch.Tensor, assignment: torch.Tensor
+    ) -> State:
+        """Build the `State` from which the sums of a part are computed."""
         return State(
             graph=graph,
             weights=(weight,),
@@ -167,6 +185,7 @@ class PartitionTrainer(Trainer):
         )
 
     def _scope(self, part: Part, owned: torch.Tensor) -> Scope:
+        """Build the `Scope` of a part, in which the pairs ``owned`` (p,) are counted."""
         return Scope(
             self.features.rows(part.nodes[: part.num_owned]),
             self._prior[part.pairs],
@@ -174,7 +193,7 @@ class PartitionTrainer(Trainer):
         )
 
     def _others(self, layer: int, number: int) -> Moments:
-        """What a layer gave for all other parts' nodes."""
+        """Compute the last known moments of a layer over the nodes of all other parts."""
         none = torch.zeros_like(self._hidden[layer][0])
         moments = Moments(0, none, none)
         for other, known in self._moments[layer].items():
@@ -183,6 +202,7 @@ class PartitionTrainer(Trainer):
         return moments
 
     def _keep(self, number: int, state: State, propagation: PartPropagation) -> None:
+        """Store the values of a part that other parts read."""
         part = self._parts[number]
         own = part.nodes[: part.num_owned]
         self._assignment[own] = state.assignment[: part.num_owned, 0].detach()
@@ -193,44 +213,46 @@ class PartitionTrainer(Trainer):
 
     @torch.no_grad()
     def _settle(self) -> dict[str, torch.Tensor]:
-        """Bring all that parts keep of each other up to date; the exact terms, without dropout."""
+        """Update all shared values, without dropout, and return the exact terms of the loss."""
         self.model.eval()
         structure = self.model.structure
         self._weight = structure.weight()
         self._degree = _degree(structure.graph, self._weight)
-        # A pass makes the statistics of the next layer exact, one more what the layer after reads.
+        # For each layer, one pass makes the statistics of its BatchNorm exact, and a second pass
+        # makes its outputs exact, which the next layer reads.
         for _ in range(2 * len(self._hidden) + 1):
             for number, part in enumerate(self._parts):
                 graph, weight = part.graph(), self._weight[part.pairs]
                 degree = weighted_degree(graph, weight, self.engine)
                 self._keep(number, *self._forward(number, graph, weight, degree))
         self._sums = self._sums_known()
-        return self.loss.terms(self._sums, 1, self.config.model.num_clusters)
+        return self.loss.terms(self._sums, 1, self.config.model.known_clusters)
 
     @torch.no_grad()
     def _sums_known(self) -> LossSums:
-        """Sums over the whole graph of what is known of nodes and pairs."""
-        total = None
+        """Compute the sums over the whole graph from the last known values."""
+        total: LossSums | None = None
         for part in self._parts:
-            # Each pair once: with the part that owns it.
+            # Each pair is counted once, in the part that owns it.
             weight = self._weight[part.pairs] * part.owned
             state = self._part_state(part, part.graph(), weight, self._assignment[part.nodes])
             state.observed.logical_and_(part.owned)
             sums = self.loss.sums(state, self._scope(part, part.owned)).double()
             total = sums if total is None else total + sums
+        assert total is not None  # a graph has at least one part
         return total
 
     def result(self) -> TrainingResult:
-        """As `Trainer.result`."""
-        self._pair_adam = None  # as large as what a result adds
+        """Return the result, see `Trainer.result`."""
+        self._pair_adam = None  # frees as much memory as the result needs
         return super().result()
 
     def report_sections(self) -> dict[str, Any]:
-        """``partition``: sizes of the parts, and the exact loss beside the one of the updates."""
+        """Section ``partition``: sizes of the parts, exact loss, and loss of the last updates."""
         return {"partition": self.partition}
 
     def evaluate(self) -> Evaluation:
-        """Final state and loss terms of the whole graph, without dropout."""
+        """Compute the state and the loss terms of the whole graph, without dropout."""
         terms = self._settle()
         losses = sum(terms.values(), torch.zeros(1, dtype=torch.float64))
         return Evaluation(
@@ -243,7 +265,7 @@ class PartitionTrainer(Trainer):
         )
 
     def _embedding(self) -> torch.Tensor:
-        """What the head's linear map reads (N, d), of the state as it was resolve_baseline."""
+        """Compute the input of the head (N, d) from the values of the last `_settle`."""
         if self.config.model.head != "graph_conv":
             return self._hidden[-1]
         embedding = torch.empty_like(self._hidden[-1])
@@ -256,7 +278,7 @@ class PartitionTrainer(Trainer):
         return embedding
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """Return the content of a checkpoint."""
         tensors = {"assignment": self._assignment, "weight": self._weight, "degree": self._degree}
         if self._pair_adam is not None:
             tensors |= self._pair_adam.state_dict()
@@ -267,27 +289,28 @@ class PartitionTrainer(Trainer):
                 {number: moments.state_dict() for number, moments in layer.items()}
                 for layer in self._moments
             ],
-            "sums": None if self._sums is None else self._sums.tensors(),
+            "sums": self._sums.tensors(),
             "summary": self.partition,
             "cut": self._cut,
         }
         return super().state_dict() | {"partition": known}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Continue from the result of `state_dict`.
 
         Raises
         ------
         InputError
-            It is of another graph, other features or other parts.
+            The checkpoint is of another graph, other features or other parts.
         """
         super().load_state_dict(state)
         known = state["partition"]
         if known.get("cut") != self._cut:
-            raise InputError("the checkpoint is of other parts: METIS cuts the graph otherwise now")
-        if known["sums"] is not None:
-            self._settle()  # for the shape of the sums
-            self._sums = self._sums.with_tensors(known["sums"])
+            raise InputError(
+                "the checkpoint is of other parts: METIS now cuts the graph in another way"
+            )
+        self._settle()  # gives the sums their structure
+        self._sums = self._sums.with_tensors(known["sums"])
         tensors = known["tensors"]
         self._assignment = tensors["assignment"]
         self._weight, self._degree = tensors["weight"], tensors["degree"]
@@ -301,6 +324,6 @@ class PartitionTrainer(Trainer):
 
 
 def _degree(graph: Graph, weight: torch.Tensor) -> torch.Tensor:
-    """Weighted degrees (N,) without the CSR form of the graph."""
+    """Compute weighted degrees (N,) without building the CSR form of the graph."""
     degree = torch.zeros(graph.num_nodes, dtype=weight.dtype)
     return degree.index_add_(0, graph.src, weight).index_add_(0, graph.dst, weight)

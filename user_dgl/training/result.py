@@ -1,4 +1,4 @@
-"""What training gives, and how its clusters are chosen."""
+"""The result of training, and the choice of its clusters."""
 
 from dataclasses import dataclass
 
@@ -8,41 +8,45 @@ from user_dgl.clustering.kmeans import silhouette
 from user_dgl.config import Config
 from user_dgl.graph import Graph
 
-# NPSI moves clusters to where the graph wants them. By how much may that loosen them among the
-# embeddings before it is the graph's degrees that speak and not its clusters?
+# NPSI moves nodes between clusters to fit the graph, which can lower the silhouette of the clusters
+# among the embeddings. If it is lowered by more than this share, NPSI probably followed the degrees
+# of the nodes and not the clusters of the graph.
 _SILHOUETTE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """Final state, without dropout, of the replica with the lowest loss, or of the consensus.
+    """Result of the replica with the lowest loss, or of the consensus, without dropout.
 
     Attributes
     ----------
     clusters : int64 (N,)
-        What `ModelConfig.labels` asks for, or the clusters of the consensus.
+        Clusters chosen by `ModelConfig.labels`, or the clusters of the consensus.
     assignments : dict of str to int64 (N,)
-        Every clustering at hand: ``head``, arg max of Y of the replica with the lowest loss; with
-        encoder ``smooth`` ``kmeans``, where it started; with a consensus ``consensus``.
+        All available clusterings. ``head`` is the arg max of Y of the replica with the lowest loss.
+        ``kmeans``, only with the encoder ``smooth``, has the clusters before training.
+        ``consensus`` is there only with a consensus.
     labels_from : str
-        Which of them ``clusters`` is.
+        Name of the clustering in ``assignments`` that is ``clusters``.
     probs : float32 (N, K)
-        Y, or the mean of the replicas' Y; its arg max is ``clusters`` if these are the head's.
+        Y, or the mean Y of the replicas. If ``labels_from`` is ``head``, its arg max is
+        ``clusters``.
     embedding : float32 (N, d)
-        What the head's linear map reads, or that of the consensus.
+        Input of the head, or the embedding of the consensus.
     graph : Graph
         Pairs of A'.
     weight : float32 (P,)
-        A'; with one A' a replica and a consensus, their mean.
+        Weights of A'. With a consensus and one A' for each replica, the mean of their weights.
     observed : bool (P,)
+        Whether the pair is an observed edge.
     loss : dict of str to float
-        Weighted terms and their ``total``; with a consensus, the mean over replicas.
+        Weighted terms and their ``total``. With a consensus, the means over the replicas.
     restart_losses : list of float
-        Total of each replica.
+        Total loss of each replica.
     engine : str
     device : str
     epoch_seconds : list of float
-        Those before a resume included.
+        Seconds of each epoch, including the epochs before a resume.
     warnings : list of str
     """
 
@@ -63,13 +67,13 @@ class TrainingResult:
 
 
 def chosen_labels(config: Config, assignments: dict[str, np.ndarray], embedding: np.ndarray) -> str:
-    """Which of the clusterings ``head`` and ``kmeans`` is the result, by `ModelConfig.labels`."""
+    """Choose the clustering that is the result, ``head`` or ``kmeans``, by `ModelConfig.labels`."""
     rule = config.model.labels
     if rule != "auto":
         return rule
     used = {name: len(np.unique(clusters)) for name, clusters in assignments.items()}
     if used["head"] < used["kmeans"]:
-        # Few clusters can be far apart: their silhouette would say nothing of those given up.
+        # Fewer clusters can have a high silhouette, but it would not show that clusters were lost.
         return "kmeans"
     head, kmeans = (
         silhouette(embedding, assignments[name], config.seed) for name in ("head", "kmeans")
@@ -80,7 +84,7 @@ def chosen_labels(config: Config, assignments: dict[str, np.ndarray], embedding:
 def empty_clusters(
     clusters: np.ndarray, asked: int, remedy: str = "more train.restarts or another train.lr"
 ) -> list[str]:
-    """A warning where fewer clusters were found than asked for, with what may help."""
+    """Return one warning if some clusters are empty, else none; ``remedy`` is the advice in it."""
     found = len(np.unique(clusters))
     if found == asked:
         return []

@@ -1,6 +1,6 @@
-"""What precedes training and sees the whole graph.
+"""The stages before training: critic, number of clusters, view, candidates and first weights.
 
-Critic, number of clusters, view, candidates, first weights.
+These stages need the whole graph.
 """
 
 import time
@@ -28,7 +28,8 @@ from user_dgl.structure.candidates import (
 )
 from user_dgl.structure.priors import Prior, prior_of
 
-# Multiply-adds of a product with the features and the graph.
+# Number of multiply-adds in a product with the features and the graph, below which one thread is
+# used.
 _SINGLE_THREAD_BELOW = 2**25
 
 
@@ -39,16 +40,18 @@ class Preparation:
     Attributes
     ----------
     config : Config
-        With the number of clusters, where that was to be chosen.
+        Settings in which the number of clusters is set, also if it was ``auto``.
     num_clusters_curve : dict of int to float, or None
-        What it was chosen by, see `user_dgl.clustering.num_clusters`.
+        Score of each number of clusters, see `user_dgl.clustering.num_clusters`. None if the number
+        was given.
     prior : Prior
+        First weights of the observed edges.
     view : SmoothedView or None
-        With encoder ``smooth``.
+        Only with the encoder ``smooth``.
     static_candidates : list of Pairs
-        Those that stay throughout: neighbours by features.
+        Candidate pairs that are never replaced, such as neighbours by features.
     stages : list of dict
-        Name and seconds of each stage, as ``result.json`` has them.
+        Name and seconds of each stage, in the form of ``result.json``.
     """
 
     config: Config
@@ -66,7 +69,7 @@ def prepare(
     log: Callable[[str], None],
     held_out: np.ndarray | None = None,
 ) -> Preparation:
-    """Run the stages before training, on the CPU, where the data are.
+    """Run the stages before training. They run on the CPU.
 
     Parameters
     ----------
@@ -75,11 +78,13 @@ def prepare(
     feat : scipy CSR (N, F)
     config : Config
     log : callable
-        Gets each line for people.
+        Called with each line of the log.
     held_out : int64 (H,), optional
-        Keys of pairs that nothing is learned from.
+        Keys ``src * N + dst`` of pairs that no stage may learn from.
     """
-    structure, model, stages, curve = config.structure, config.model, [], None
+    structure, model = config.structure, config.model
+    stages: list[dict[str, Any]] = []
+    curve = None
     engine = resolve_engine(structure.engine)
     with threads_for(graph, feat, config):
         started = time.perf_counter()
@@ -97,14 +102,14 @@ def prepare(
                 graph, prior.weight, feat, model, config.seed, engine, held_out
             )
             stages.append(_stage("num_clusters", started))
-            best, *others = sorted(curve, key=curve.get, reverse=True)
+            best, *others = sorted(curve, key=curve.__getitem__, reverse=True)
             log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
             model = replace(model, num_clusters=best)
             config = replace(config, model=model)
         view = None
         if not model.traits.learns:
             started = time.perf_counter()
-            clusters = model.num_clusters
+            clusters = model.known_clusters
             view = smoothed_view(
                 graph, prior.weight, feat, model.smooth, clusters, config.seed, engine, held_out
             )
@@ -118,6 +123,7 @@ def prepare(
 
 
 def _stage(name: str, started: float) -> dict[str, Any]:
+    """Entry of ``result.json`` for a stage that began at ``started`` and has just ended."""
     return {"name": name, "epochs": 0, "seconds": time.perf_counter() - started}
 
 
@@ -129,9 +135,9 @@ def initial_pairs(
     feat: sp.csr_matrix | None = None,
     held_out: np.ndarray | None = None,
 ) -> tuple[Graph, torch.Tensor]:
-    """Pairs of A' that training starts with, and which of them are observed edges.
+    """Return the first pairs of A' and whether each of them is an observed edge.
 
-    No pair of a key in ``held_out`` is among them.
+    Pairs whose keys are in ``held_out`` are left out.
     """
     drawn = list(static)
     if structure.learnable:
@@ -142,7 +148,7 @@ def initial_pairs(
 def first_weight(
     num_pairs: int, observed: torch.Tensor, prior: Prior, structure: StructureConfig
 ) -> torch.Tensor:
-    """First weight of each pair (P,): an edge's by the prior, a candidate's by the settings."""
+    """First weight of each pair (P,): edges get it from the prior, candidates from the settings."""
     weight = torch.full((num_pairs,), structure.candidates.initial_weight)
     weight[observed] = prior.weight
     return weight
@@ -150,10 +156,11 @@ def first_weight(
 
 @contextmanager
 def threads_for(graph: Graph, feat: sp.csr_matrix, config: Config) -> Iterator[None]:
-    """One thread while training a small graph, as many as torch has for a larger one.
+    """Use one thread in the block if the graph is small, else as many as torch has.
 
-    Small products gain little from a second thread and lose much where cores are shared; and a
-    small graph then gives the same result whatever the number of cores.
+    A second thread makes small products hardly faster, and it makes them much slower if the cores
+    are shared with other processes. With one thread, the result for a small graph is also the same
+    on any number of cores.
     """
     entries = feat.nnz + 2 * graph.num_edges
     model = config.model
@@ -169,11 +176,12 @@ def threads_for(graph: Graph, feat: sp.csr_matrix, config: Config) -> Iterator[N
 
 
 def check_num_clusters(config: Config) -> None:
-    """Refuse settings that do not say how many clusters to find, which no default could.
+    """Check that the number of clusters is set. There is no default for it.
 
     Raises
     ------
     InputError
+        ``model.num_clusters`` is not set.
     """
     if config.model.num_clusters is None:
         raise InputError(
@@ -182,23 +190,26 @@ def check_num_clusters(config: Config) -> None:
 
 
 def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> None:
-    """Refuse sizes and settings that do not go together.
+    """Check that the data have enough nodes and features for the settings.
 
     Raises
     ------
     InputError
+        The number of clusters is not set or larger than the number of nodes, or there are no
+        features.
     """
     check_num_clusters(config)
-    clusters = config.model.num_clusters
-    if clusters == "auto":
+    if config.model.num_clusters == "auto":
         low = config.model.auto_clusters.low
         if low >= graph.num_nodes:
             raise InputError(
                 f"model.auto_clusters.low={low}: expected less than the {graph.num_nodes} nodes "
                 "given"
             )
-    elif clusters > graph.num_nodes:
-        raise InputError(f"{clusters} clusters asked for, {graph.num_nodes} nodes given")
+    elif config.model.known_clusters > graph.num_nodes:
+        raise InputError(
+            f"{config.model.known_clusters} clusters asked for, {graph.num_nodes} nodes given"
+        )
     if feat is None:
         raise InputError("the data have no node features, which the encoder needs")
     if feat.shape[1] == 0:

@@ -1,7 +1,7 @@
-"""Training of USER: epochs, refresh of candidates, checkpoints, result.
+"""Training of USER on a whole graph: epochs, new candidates, checkpoints and the result.
 
-Labels do not come here: a `Trainer` gets a graph and features. Replicas are chosen by the loss, or
-joined in a consensus.
+A `Trainer` gets a graph and features, but no labels. The result comes from the replica with the
+lowest loss, or from a consensus of all replicas.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,23 @@ from user_dgl.training.stages import check_sizes, first_weight, initial_pairs, p
 
 
 class Evaluation(NamedTuple):
-    """A forward pass without dropout: Y (N, R, K), its arg max (N, R), A' of each copy, what the
-    heads read (on demand), the weighted loss terms of each replica (R,) and their sum."""
+    """Output of a forward pass without dropout, and its loss.
+
+    Attributes
+    ----------
+    assignment : Tensor (N, R, K)
+        Y.
+    clusters : Tensor (N, R)
+        Arg max of Y.
+    weights : tuple of S Tensors (P,)
+        Weights of each A'.
+    embeddings : callable
+        Computes the input of each head, R Tensors (N, d).
+    terms : dict of str to Tensor (R,)
+        Weighted terms of the loss of each replica.
+    losses : float64 Tensor (R,)
+        Sum of the terms of each replica.
+    """
 
     assignment: torch.Tensor
     clusters: torch.Tensor
@@ -50,7 +65,7 @@ class Evaluation(NamedTuple):
 
 
 class Trainer(EpochLoop):
-    """Trains USER on a graph.
+    """Trainer of USER on a graph.
 
     Parameters
     ----------
@@ -60,9 +75,11 @@ class Trainer(EpochLoop):
     config : Config
     hooks : Hooks
     held_out : int64 (H,), optional
-        Keys ``src * N + dst`` of pairs for scores after training: A' has none of them, and nothing
-        before training is learned from them.
+        Keys ``src * N + dst`` of pairs that are scored after training. A' does not contain them,
+        and the stages before training do not learn from them.
     """
+
+    optimizer: torch.optim.Adam
 
     def __init__(
         self,
@@ -99,13 +116,14 @@ class Trainer(EpochLoop):
         self.model: USER
 
     def threads(self) -> AbstractContextManager[None]:
-        """One thread for a small graph, see `threads_for`."""
+        """Use one thread for a small graph, see `threads_for`."""
         return threads_for(self.graph, self.feat, self.config)
 
     def memberships(self) -> Callable[[torch.Tensor], np.ndarray] | None:
-        """What gives Y (N, K), without dropout, were A' of other weights (P,); after training.
+        """After training, return a function that computes Y (N, K) for other weights (P,) of A'.
 
-        None where that is not to be had: from several replicas, or where the encoder reads A too.
+        Y is computed without dropout. The result is None if there are several replicas, or if the
+        encoder also reads A.
         """
         if self.config.train.restarts > 1 or self.config.model.observed_mix:
             return None
@@ -122,26 +140,34 @@ class Trainer(EpochLoop):
     # -----------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Model and optimiser on the first pairs of A'."""
+        """Build the model and the optimiser on the first pairs of A'."""
         structure, static = self.config.structure, self.preparation.static_candidates
         pairs = initial_pairs(self.graph, structure, static, self._rng(), self.feat, self._held_out)
         self.build_on(*pairs)
 
     def _rng(self) -> np.random.Generator:
-        """Draws of candidates, the same at an epoch whatever came before."""
+        """Generator of the candidates of the current epoch; earlier draws do not change it."""
         return np.random.default_rng([self.config.seed, 0, self.progress.epoch])
 
     def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
-        """Model, optimiser and schedule for given pairs of A' (P), of which some are observed."""
+        """Build model, optimiser and schedule on given pairs of A'.
+
+        Parameters
+        ----------
+        pairs : Graph
+            Pairs of A' (P).
+        observed : bool Tensor (P,)
+            Whether the pair is an observed edge.
+        """
         config, train = self.config, self.config.train
         weight = first_weight(pairs.num_edges, observed, self.prior, config.structure)
         weight = weight.to(self.features.dtype)
         own = config.learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
-        # Without candidates the pairs are the observed edges, which are there already.
-        there = self.loss.graph if pairs.num_edges == self.graph.num_edges else pairs
+        # Without candidates the pairs are the observed edges, whose graph the loss already has.
+        graph = self.loss.graph if pairs.num_edges == self.graph.num_edges else pairs
         structure = LearnedAdjacency(
-            there.to(self.device), observed, weight, config.learns_structure
+            graph.to(self.device), observed, weight, config.learns_structure
         ).to(self.device)
         self.model = USER(
             structure,
@@ -155,19 +181,19 @@ class Trainer(EpochLoop):
         self.make_optimizer(self.model, structure)
 
     def step(self) -> EpochReport:
-        """One update with the whole graph."""
+        """Do one update on the whole graph."""
         self.model.train()
         draw_by(self.model, self.config.seed, self.progress.epoch)
         state = self.model(self.features)
         terms = self.loss(state)
-        in_use = clusters_in_use(state.clusters, self.config.model.num_clusters)
-        del state  # what no gradient needs would stay through the backward pass
+        in_use = clusters_in_use(state.clusters, self.config.model.known_clusters)
+        del state  # frees the tensors that the backward pass does not need
         values, _ = self.update(terms)
         return EpochReport(with_total(values), in_use, {})
 
     @torch.no_grad()
     def evaluate(self) -> Evaluation:
-        """Final state and loss terms, without dropout, with a fixed draw of sampled pairs."""
+        """Compute state and loss terms without dropout; each call samples the same pairs."""
         self.model.eval()
         state = self.model(self.features)
         generator = torch.Generator().manual_seed(self.config.seed)
@@ -184,7 +210,7 @@ class Trainer(EpochLoop):
 
     @torch.no_grad()
     def result(self) -> TrainingResult:
-        """The replica with the lowest loss, or the consensus of all."""
+        """Return the result of the replica with the lowest loss, or of the consensus."""
         train, progress = self.config.train, self.progress
         final = self.evaluate()
         terms, losses = final.terms, final.losses
@@ -229,10 +255,10 @@ class Trainer(EpochLoop):
     # -----------------------------------------------------------------------------------------
 
     def refresh_candidates(self) -> None:
-        """Every so many epochs, new pairs take the place of the lighter half of the candidates.
+        """Every ``refresh_every`` epochs, replace the lighter half of the candidates by new pairs.
 
-        Pairs within clusters are drawn in those of the replica with the lowest loss; where each
-        replica has its own A', the mean of their weights says what is light.
+        Pairs inside clusters are drawn from the clusters of the replica with the lowest loss. If
+        each replica has its own A', the mean of their weights decides which half is lighter.
         """
         config, progress = self.config.structure.candidates, self.progress
         due = config.refresh_every and progress.epoch and not progress.epoch % config.refresh_every
@@ -249,17 +275,17 @@ class Trainer(EpochLoop):
         kept = old.observed.clone()
         if candidates.any():
             kept |= candidates & (weight >= weight[candidates].median())
-        pairs_kept = old.graph.to("cpu")
-        here = kept.cpu().numpy()
-        drawn.append((pairs_kept.src.numpy()[here], pairs_kept.dst.numpy()[here]))
+        old_pairs = old.graph.to("cpu")
+        is_kept = kept.cpu().numpy()
+        drawn.append((old_pairs.src.numpy()[is_kept], old_pairs.dst.numpy()[is_kept]))
         pairs, observed = merge_candidates(self.graph, drawn, self._held_out)
-        place = torch.from_numpy(pairs.positions(pairs_kept.keys[here])).to(self.device)
+        place = torch.from_numpy(pairs.positions(old_pairs.keys[is_kept])).to(self.device)
         self.replace_structure(pairs, observed, place, kept)
 
     def replace_structure(
         self, pairs: Graph, observed: torch.Tensor, place: torch.Tensor, kept: torch.Tensor
     ) -> None:
-        """Go on with other pairs of A', see `LearnedAdjacency.replaced`."""
+        """Continue on other pairs of A'; parameters as in `LearnedAdjacency.replaced`."""
         old, first = self.model.structure, self.config.structure.candidates.initial_weight
         new = old.replaced(pairs.to(self.device), observed.to(self.device), place, kept, first)
         self.model.set_structure(new)
@@ -268,7 +294,7 @@ class Trainer(EpochLoop):
     # -----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """Return the content of a checkpoint."""
         structure = self.model.structure
         return {
             "progress": self.progress.state_dict(),
@@ -284,12 +310,12 @@ class Trainer(EpochLoop):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Continue from the result of `state_dict`.
 
         Raises
         ------
         InputError
-            It is of another graph or of other features.
+            The checkpoint is of another graph or of other features.
         """
         self.progress = Progress(**state["progress"])
         if state["features"] != self._feat_digest:
