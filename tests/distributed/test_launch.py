@@ -75,7 +75,7 @@ def test_two_processes_do_what_one_does(alone, tmp_path):
     ("override", "status", "message"),
     [
         ("train.restarts=2", 2, "a distributed run needs train.restarts=1"),
-        ("data.synthetic.num_blocks=900", 2, "expected one for each of the 900 blocks"),
+        ("data.synthetic.num_blocks=900", 2, "expected at least one for each of the 900 blocks"),
         ("train.lr=1e200", 3, "loss is not finite"),
     ],
 )

@@ -21,17 +21,17 @@ from user_dgl.training.memory import check_memory, plan_memory
 _FREED = """
 import resource
 import torch
-from user_dgl.runtime import allocator as memory
+from user_dgl.runtime import allocator, machine
 
-before = memory.resident_mb()
-with memory.freed_memory_kept():
+before = machine.resident_mb()
+with allocator.freed_memory_kept():
     block = torch.zeros(2**26)
     del block
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     again = torch.zeros(2**25)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)
     del again
-print(memory.resident_mb() - before)
+print(machine.resident_mb() - before)
 """
 
 

@@ -98,12 +98,12 @@ def test_with_a_consensus_the_graphs_of_replicas_are_averaged(data):
 def test_candidates_come_from_the_clusters_of_the_best_replica(data, monkeypatch):
     trainer, seen = trainer_of(data, *REFRESH, "train.restarts=4"), []
 
-    def drawn(config, graph, rng, clusters=None):
+    def drawn(config, graph, rng, clusters=None, feat=None):
         if clusters is not None:
             now = trainer.evaluate()
             seen.append([np.array_equal(clusters, own) for own in now.clusters.t()])
             assert seen[-1][int(now.losses.argmin())]
-        return draw_candidates(config, graph, rng, clusters)
+        return draw_candidates(config, graph, rng, clusters, feat)
 
     monkeypatch.setattr("user_dgl.training.trainer.draw_candidates", drawn)
     trainer.fit()

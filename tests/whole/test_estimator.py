@@ -196,7 +196,7 @@ def _with(matrix, place, value):
             r"NaN.* 1 rows .* first in column 0\): 7",
         ),
         (lambda a, x: (a, _with(x, (7, 0), np.inf)), r"features: NaN.* 1 rows .*: 7"),
-        (lambda a, x: (a, x[:80]), r"90 nodes, features have 80 rows"),
+        (lambda a, x: (a, x[:80]), r"90 nodes, but features have 80 rows"),
         (lambda a, x: (a, x[:, :0]), r"no columns"),
         (lambda a, x: (a, x.toarray()[0]), r"features of shape \(200,\)"),
         (lambda a, x: (a.toarray().astype(str), x), r"square adjacency matrix of numbers"),

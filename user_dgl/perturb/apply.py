@@ -52,7 +52,7 @@ def perturb(
     graph: Graph,
     noise: NoiseConfig,
     seed: int,
-    root: Path,
+    root: Path | None = None,
     held_out: np.ndarray | None = None,
     victim: Victim | None = None,
     log: Callable[[str], None] = lambda line: None,
@@ -61,10 +61,12 @@ def perturb(
 
     Parameters
     ----------
-    graph, noise, root, held_out, victim, log
+    graph, noise, held_out, victim, log
         See `NoiseRequest`.
     seed : int
         Seed where ``noise.seed`` is null.
+    root : Path, optional
+        Folder that a relative ``noise.file`` starts from; default: the current folder.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def perturb(
         More flips than pairs; file missing or of another number of nodes; see `metattack`.
     """
     own = seed if noise.seed is None else noise.seed
-    request = NoiseRequest(graph, noise, own, Path(root), held_out, victim, log)
+    request = NoiseRequest(graph, noise, own, Path(root or "."), held_out, victim, log)
     return load_object(NOISE_KINDS[noise.kind].apply)(request)
 
 
