@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # Imported on first access, because these imports take seconds and `user-dgl --help` does not need
 # them.

@@ -19,8 +19,8 @@ from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs
+from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.training.hooks import Hooks
-from user_dgl.training.loop import seed_torch
 from user_dgl.training.stages import prepare
 from user_dgl.training.trainer import Trainer
 
@@ -111,7 +111,7 @@ def _several(data, settings, size, checkpoints=None, epochs=None):
         def alone():  # threads share torch's generator, processes do not
             ranks.wait("the seeds that fit sets")
             with lock:
-                seed_torch(inputs.config.seed, 0)
+                seed_torch(inputs.config.seed, Stream.NETWORK)
                 build()
 
         trainer.build = alone

@@ -17,13 +17,13 @@ from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.runtime.device import device_name, resolve_device
+from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import (
     EpochLoop,
     EpochReport,
     Progress,
     finite_means,
-    seed_torch,
     with_total,
 )
 from user_dgl.training.memory import check_memory
@@ -112,7 +112,7 @@ class BaselineTrainer(EpochLoop):
         if self.config.baseline.patience is not None:
             # The loss belongs to the weights before the update, as in the authors' code.
             state = {name: part.clone() for name, part in self.method.state_dict().items()}
-        seed_torch(self.config.seed, 1 + epoch)
+        seed_torch(self.config.seed, Stream.BASELINE_UPDATE, epoch)
         self.method.train()
         seen: defaultdict[str, list[float]] = defaultdict(list)
         for name, terms in self.method.updates(epoch):
@@ -181,7 +181,7 @@ class BaselineTrainer(EpochLoop):
         NonFiniteLossError
         """
         epoch = self.progress.epoch
-        seed_torch(self.config.seed, 1 + epoch)
+        seed_torch(self.config.seed, Stream.BASELINE_UPDATE, epoch)
         seen: defaultdict[str, list[float]] = defaultdict(list)
         message = "the loss after training is not finite ({}). Lower baseline.lr"
         for _, terms in self.method.updates(epoch):

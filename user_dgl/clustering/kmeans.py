@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
+from user_dgl.runtime.streams import Stream, stream_rng
+
 MINI_BATCH_ABOVE = 100_000
 _SILHOUETTE_SAMPLE = 3000
 
@@ -64,10 +66,7 @@ def silhouette(points: np.ndarray, clusters: np.ndarray, seed: int) -> float:
     seed : int
         Seed of the draw.
     """
-    # The second number gives a separate random stream. The stream of the seed alone may have
-    # ordered the nodes of a synthetic graph.
-    rng = np.random.default_rng([seed, 8])
-    drawn = rng.permutation(len(points))[:_SILHOUETTE_SAMPLE]
+    drawn = stream_rng(seed, Stream.SILHOUETTE).permutation(len(points))[:_SILHOUETTE_SAMPLE]
     points, clusters = points[drawn], clusters[drawn]
     if not 1 < len(np.unique(clusters)) < len(points):
         return 0.0

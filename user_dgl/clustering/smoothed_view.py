@@ -24,6 +24,7 @@ from user_dgl.features.svd import right_singular_vectors, svd_with_axes, truncat
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.runtime.streams import Stream, stream_rng
 
 SELF_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 # Used if the graph has too few edges to leave some of them out.
@@ -195,7 +196,7 @@ def held_out_scores(
     """
     if graph.num_edges < 1 / _HELD_OUT:
         return {}
-    rng = np.random.default_rng([seed, 3])
+    rng = stream_rng(seed, Stream.HELD_OUT_SCORES)
     left_out = np.zeros(graph.num_edges, dtype=bool)
     left_out[rng.permutation(graph.num_edges)[: round(_HELD_OUT * graph.num_edges)]] = True
     edges = np.stack([graph.src.numpy()[left_out], graph.dst.numpy()[left_out]])

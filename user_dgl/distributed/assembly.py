@@ -15,6 +15,7 @@ from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
 from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
 
@@ -76,7 +77,7 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     assert feat is not None, "the whole graph is read with its features"
     if num_ranks > graph.num_nodes:
         raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
-    rng = np.random.default_rng([config.seed, 0, 0])
+    rng = stream_rng(config.seed, Stream.CANDIDATES, 0)
     pairs, observed = initial_pairs(
         graph, config.structure, preparation.static_candidates, rng, feat
     )

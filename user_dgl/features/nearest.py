@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
+from user_dgl.runtime.streams import Stream, stream_rng
 
 if TYPE_CHECKING:
     import faiss
@@ -149,7 +150,9 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
     index.cp.min_points_per_centroid = 1
     index.cp.niter = _TRAINING_ROUNDS
     count = min(num_rows, max(_TRAINING_ROWS_PER_LIST * num_lists, _TRAINING_ROWS))
-    index.train(points[np.random.default_rng(0).choice(num_rows, count, replace=False)])
+    index.train(
+        points[stream_rng(0, Stream.NEIGHBOUR_INDEX).choice(num_rows, count, replace=False)]
+    )
     index.add(points)
     index.nprobe = _LISTS_SEARCHED
     wanted = min(max(COMPARED_REDUCED if reduced else COMPARED, least + 1), num_rows)

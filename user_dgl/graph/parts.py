@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from user_dgl.graph.graph import Graph
+from user_dgl.runtime.streams import Stream, stream_rng
 
 # METIS gets at most this many edges a node; with more it would need several times the memory of the
 # training.
@@ -93,7 +94,7 @@ def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
     src, dst = graph.src.long(), graph.dst.long()
     most = METIS_EDGES_PER_NODE * graph.num_nodes
     if graph.num_edges > most:
-        rng = np.random.default_rng([seed, 4])
+        rng = stream_rng(seed, Stream.METIS_EDGES)
         kept = rng.random(graph.num_edges) < most / graph.num_edges
         src, dst = src[torch.from_numpy(kept)], dst[torch.from_numpy(kept)]
     both = torch.cat([src, dst]), torch.cat([dst, src])
@@ -134,7 +135,7 @@ def grouped(assignment: np.ndarray, num_parts: int, per_batch: int, seed: int) -
     num_parts, per_batch, seed : int
     """
     place = np.empty(num_parts, dtype=np.int64)
-    place[np.random.default_rng([seed, 5]).permutation(num_parts)] = np.arange(num_parts)
+    place[stream_rng(seed, Stream.BATCHES).permutation(num_parts)] = np.arange(num_parts)
     return place[assignment] // per_batch
 
 

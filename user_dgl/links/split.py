@@ -8,6 +8,7 @@ from user_dgl.config import LinksConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs, draw_pairs
+from user_dgl.runtime.streams import Stream, stream_rng
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
             f"{num_non_edges}: lower links.validation_share or links.test_share"
         )
     # The stream differs from the one of the noise, which may have the same seed.
-    rng = np.random.default_rng([seed if config.seed is None else config.seed, 7])
+    rng = stream_rng(seed if config.seed is None else config.seed, Stream.LINK_SPLIT)
     keys = graph.keys
     edges = rng.permutation(keys)
     non_edges = rng.permutation(draw_pairs(num_nodes, held_out, keys, rng))

@@ -25,6 +25,7 @@ from user_dgl.graph import Graph
 from user_dgl.perturb.base import Perturbed, compare, count_flips
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes
 from user_dgl.runtime.machine import machine_memory_mb, resident_mb
+from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
 
 # With more nodes than this, the form auto is large.
 MAX_EXACT = 5000
@@ -162,7 +163,7 @@ def attack_steps(
         # A step flips at most one pair of each node, so with few nodes for each flip it would have
         # to flip bad pairs.
         most_nodes = min(max(settings.block_nodes, _DRAWN * at_once), graph.num_nodes)
-    rng = np.random.default_rng([seed, 13])
+    rng = stream_rng(seed, Stream.METATTACK)
     search = _Search(graph, most_nodes, rng, _NONE if excluded is None else excluded)
     while len(search.flipped) < budget:
         gradient, loss = surrogate.meta_gradient(search.graph)
@@ -197,7 +198,8 @@ def _surrogate(graph: Graph, settings: AttackConfig, victim: Victim, seed: int) 
             f"the machine has {machine_memory_mb() / 1000:.1f} GB: lower "
             "data.noise.attack.surrogate_epochs"
         )
-    labelled, generator = torch.from_numpy(known), torch.Generator().manual_seed(seed)
+    labelled = torch.from_numpy(known)
+    generator = torch_generator(seed, Stream.SURROGATE)
     # The rows are scaled to norm 1, so that the same learning rate suits all features. The learning
     # rate decides how well the surrogate fits, and with it how well the attack works against other
     # models: for a surrogate that fits every label, only flips that spoil single nodes have a gain.

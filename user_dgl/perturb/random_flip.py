@@ -5,6 +5,7 @@ import numpy as np
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import draw_pairs
 from user_dgl.perturb.base import Perturbed, compare, count_flips
+from user_dgl.runtime.streams import Stream, stream_rng
 
 
 def random_flip(
@@ -36,6 +37,6 @@ def random_flip(
     num_nodes, num_flips = graph.num_nodes, count_flips(graph, rate, excluded)
     if not num_flips:
         return compare(graph, graph)
-    flipped = draw_pairs(num_nodes, num_flips, excluded, np.random.default_rng(seed))
+    flipped = draw_pairs(num_nodes, num_flips, excluded, stream_rng(seed, Stream.RANDOM_FLIP))
     keys = np.setxor1d(graph.keys, flipped, assume_unique=True)
     return compare(graph, Graph.from_keys(num_nodes, keys))

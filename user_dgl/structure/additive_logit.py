@@ -6,6 +6,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from user_dgl.runtime.streams import Stream, stream_rng
+
 # Of more rows, a random sample of this size is used. It is large enough for the few parameters.
 _MOST_ROWS = 200_000
 # Knots are these quantiles of each class, so that each class has knots in the range of its values.
@@ -54,7 +56,9 @@ class AdditiveLogit:
             log-odds.
         """
         if len(terms) > _MOST_ROWS:
-            sample = np.random.default_rng(0).choice(len(terms), _MOST_ROWS, replace=False)
+            sample = stream_rng(0, Stream.LOGIT_SAMPLE).choice(
+                len(terms), _MOST_ROWS, replace=False
+            )
             terms, is_yes = terms[sample], is_yes[sample]
         classes = terms[is_yes], terms[~is_yes]
         knots = tuple(

@@ -29,6 +29,7 @@ from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
     NULL_PAIRS_PER_EDGE,
@@ -81,7 +82,7 @@ def score_edges(
     """
     if graph.num_edges < config.folds or graph.num_nodes < 3 or not feat.nnz:
         return EdgeScores(np.ones(graph.num_edges, dtype=np.float32), None)
-    rng = np.random.default_rng([seed, 1])
+    rng = stream_rng(seed, Stream.CRITIC)
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
     num_nulls = max(NULL_PAIRS_PER_EDGE * graph.num_edges, LEAST_NULL_PAIRS)
     nulls = random_pairs(graph.num_nodes, num_nulls, rng, held_out)

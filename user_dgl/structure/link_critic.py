@@ -10,6 +10,7 @@ import torch
 from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.pairs import random_pairs
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.additive_logit import AdditiveLogit
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
@@ -59,7 +60,7 @@ class Examples:
         num_edges, num_nodes = graph.num_edges, graph.num_nodes
         if num_edges < folds or num_nodes < 3:
             return None
-        rng = np.random.default_rng([seed, 9])
+        rng = stream_rng(seed, Stream.LINK_CRITIC)
         count = max(NULL_PAIRS_PER_EDGE * num_edges, LEAST_NULL_PAIRS)
         nulls = random_pairs(num_nodes, count, rng, held_out)
         nulls = nulls[:, graph.positions(pair_keys(num_nodes, *nulls)) < 0]

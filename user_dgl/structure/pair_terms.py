@@ -19,6 +19,7 @@ from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.critic import COARSE_COMPONENTS
 
 # Common neighbours are searched among at most this many neighbours of a node, which limits the cost
@@ -66,7 +67,7 @@ class PairTerms:
         self.graph, self.weight, self.config = graph, weight, config
         self.seed, self.engine, self.memberships = seed, engine, memberships
         self._features = None if feat is None else self._reduced(feat)
-        rng = np.random.default_rng([seed, 8])
+        rng = stream_rng(seed, Stream.PAIR_FOLDS)
         self._fold = rng.permutation(graph.num_edges) % config.folds
 
     def on(

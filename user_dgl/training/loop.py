@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import nn
 from tqdm.auto import tqdm
@@ -17,6 +16,7 @@ from user_dgl.config import Config
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError, NonFiniteLossError, StoppedError
 from user_dgl.runtime.allocator import freed_memory_kept
+from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
 from user_dgl.training.hooks import Hooks
 
@@ -164,7 +164,7 @@ class EpochLoop(ABC):
             A term is NaN or infinite. The model was not updated with it.
         """
         with torch.random.fork_rng(devices=[]), self.threads(), denormals_flushed():
-            seed_torch(self.config.seed, 0)
+            seed_torch(self.config.seed, Stream.NETWORK)
             if checkpoint is None:
                 self.build()
             else:
@@ -326,12 +326,6 @@ class EpochLoop(ABC):
         elif progress.all_clusters_used and not progress.collapsed:
             progress.collapsed = True
             self.log(f"Warning: epoch {progress.epoch}: {in_use} of {asked} clusters in use")
-
-
-def seed_torch(seed: int, stage: int) -> None:
-    """Seed torch's generator for a stage of a run, independently of the other stages."""
-    sequence = np.random.SeedSequence([seed, stage])
-    torch.default_generator.manual_seed(int(sequence.generate_state(1)[0]))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from user_dgl.graph.part_propagation import Moments, PartPropagation
 from user_dgl.graph.parts import Part, grouped, metis_assignment, parts_of
 from user_dgl.graph.propagation import Propagation
 from user_dgl.model import LossSums, Scope, State
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.learned_adjacency import PairAdam
 from user_dgl.training.loop import EpochReport, with_total
 from user_dgl.training.result import TrainingResult
@@ -82,7 +83,9 @@ class PartitionTrainer(Trainer):
         """Do one update with each batch of parts, in a random order."""
         epoch, settle_every = self.progress.epoch, self.config.train.partition.settle_every
         self.model.train()
-        order = np.random.default_rng([self.config.seed, 6, epoch]).permutation(len(self._parts))
+        order = stream_rng(self.config.seed, Stream.BATCH_ORDER, epoch).permutation(
+            len(self._parts)
+        )
         trained = False
         for number in order:
             values, trains = self._update_part(int(number))

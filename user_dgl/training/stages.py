@@ -20,6 +20,7 @@ from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.candidates import (
     Pairs,
     draw_candidates,
@@ -117,7 +118,7 @@ def prepare(
             log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
     static: list[Pairs] = []
     if structure.learnable:
-        rng = np.random.default_rng([config.seed, 10])
+        rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)
         static = static_candidates(structure.candidates, graph, feat, rng)
     return Preparation(config, curve, prior, view, static, stages)
 

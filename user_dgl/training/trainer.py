@@ -21,6 +21,7 @@ from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.model import USER, USERLoss
 from user_dgl.runtime.device import device_name, resolve_device
+from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
 from user_dgl.structure.candidates import draw_candidates, merge_candidates
 from user_dgl.structure.learned_adjacency import LearnedAdjacency, replace_theta
 from user_dgl.training.hooks import Hooks
@@ -147,7 +148,7 @@ class Trainer(EpochLoop):
 
     def _rng(self) -> np.random.Generator:
         """Generator of the candidates of the current epoch; earlier draws do not change it."""
-        return np.random.default_rng([self.config.seed, 0, self.progress.epoch])
+        return stream_rng(self.config.seed, Stream.CANDIDATES, self.progress.epoch)
 
     def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
         """Build model, optimiser and schedule on given pairs of A'.
@@ -196,7 +197,7 @@ class Trainer(EpochLoop):
         """Compute state and loss terms without dropout; each call samples the same pairs."""
         self.model.eval()
         state = self.model(self.features)
-        generator = torch.Generator().manual_seed(self.config.seed)
+        generator = torch_generator(self.config.seed, Stream.FINAL_LOSS)
         terms = self.loss(state, generator)
         none = torch.zeros(self.config.train.restarts, device=self.device, dtype=torch.float64)
         return Evaluation(

@@ -7,6 +7,7 @@ from user_dgl.config import SyntheticConfig
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.runtime.streams import Stream, stream_rng
 
 _MOST_ROUNDS = 200
 
@@ -41,7 +42,7 @@ def block_model(config: SyntheticConfig) -> AttributedGraph:
                 f"data.synthetic.{name}={getattr(config, name)}: expected at least one for each of "
                 f"the {num_blocks} blocks"
             )
-    rng = np.random.default_rng(config.seed)
+    rng = stream_rng(config.seed, Stream.SYNTHETIC_GRAPH)
     # The nodes sorted by block have places 0..N-1. Place p is node node[p], and block b has the
     # places start[b] to start[b + 1] - 1.
     node = rng.permutation(num_nodes)

@@ -40,6 +40,7 @@ from user_dgl.output.report.figures import (
 from user_dgl.output.report.html_page import Page
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.streams import Stream, stream_rng
 
 # Upper bound of the cells of a heat map along a side.
 _MOST_CELLS = 400
@@ -325,7 +326,7 @@ def _add_map(page: Page, embedding: np.ndarray, clusters: Clusters) -> None:
     if len(nodes) > _MOST_POINTS:
         drawn = f"{_MOST_POINTS:,} of {len(nodes):,}, randomly drawn,"
         # Another stream than 0, because a synthetic graph of seed 0 orders its nodes by stream 0.
-        nodes = np.random.default_rng([0, 9]).permutation(nodes)[:_MOST_POINTS]
+        nodes = stream_rng(0, Stream.REPORT_MAP).permutation(nodes)[:_MOST_POINTS]
     points, how = plane(embedding[nodes])
     page.picture(
         "map",

@@ -1,0 +1,70 @@
+"""Streams of random numbers: one for each purpose, so that no draw depends on another."""
+
+from enum import IntEnum
+
+import numpy as np
+import torch
+
+
+class Stream(IntEnum):
+    """What random numbers are drawn for. Numbers are never reused, so that results stay."""
+
+    NETWORK = 1
+    BASELINE_UPDATE = 2
+    FINAL_LOSS = 3
+    CANDIDATES = 4
+    STATIC_CANDIDATES = 5
+    CRITIC = 6
+    LINK_CRITIC = 7
+    PAIR_FOLDS = 8
+    LOGIT_SAMPLE = 9
+    HELD_OUT_SCORES = 10
+    METIS_EDGES = 11
+    BATCHES = 12
+    BATCH_ORDER = 13
+    SILHOUETTE = 14
+    NEIGHBOUR_INDEX = 15
+    RANDOM_FLIP = 16
+    METATTACK = 17
+    SURROGATE = 18
+    SYNTHETIC_GRAPH = 19
+    LINK_SPLIT = 20
+    REPORT_MAP = 21
+
+
+def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:
+    """The NumPy generator of a stream.
+
+    Parameters
+    ----------
+    seed : int
+        0 or more.
+    stream : Stream
+    more : int
+        What else tells draws of this stream apart, such as the epoch; each from 0 to 2^32 - 1.
+
+    >>> one, other = stream_rng(3, Stream.CRITIC), stream_rng(3, Stream.LINK_CRITIC)
+    >>> bool(one.random() == other.random())
+    False
+    """
+    return np.random.default_rng(_sequence(seed, stream, *more))
+
+
+def torch_generator(seed: int, stream: Stream, *more: int) -> torch.Generator:
+    """A torch generator on the CPU for a stream; parameters as for `stream_rng`."""
+    return torch.Generator().manual_seed(_torch_seed(seed, stream, *more))
+
+
+def seed_torch(seed: int, stream: Stream, *more: int) -> None:
+    """Seed torch's default generator on the CPU for a stream; parameters as for `stream_rng`."""
+    torch.default_generator.manual_seed(_torch_seed(seed, stream, *more))
+
+
+def _torch_seed(seed: int, stream: Stream, *more: int) -> int:
+    return int(_sequence(seed, stream, *more).generate_state(1)[0])
+
+
+def _sequence(seed: int, stream: Stream, *more: int) -> np.random.SeedSequence:
+    # NumPy pads the entropy with zeros, so that [5], [5, 0] and [5, 0, 0] are one stream. Here the
+    # first word says how many numbers follow it, and the last word is never 0.
+    return np.random.SeedSequence([16 * stream + len(more), *more, seed + 1])
