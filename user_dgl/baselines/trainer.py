@@ -2,7 +2,6 @@
 
 import math
 from collections import defaultdict
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,21 @@ from user_dgl.baselines import BASELINES
 from user_dgl.baselines.base import Problem
 from user_dgl.config import Config
 from user_dgl.errors import InputError
-from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.graph import Graph
-from user_dgl.graph.ops import resolve_engine
-from user_dgl.runtime.device import device_name, resolve_device
+from user_dgl.runtime.device import device_name
 from user_dgl.runtime.streams import Stream, seed_torch
+from user_dgl.training.graph_trainer import GraphTrainer
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import (
-    EpochLoop,
     EpochReport,
     Progress,
     finite_means,
     with_total,
 )
-from user_dgl.training.memory import check_memory
 from user_dgl.training.result import TrainingResult, empty_clusters
-from user_dgl.training.stages import check_sizes, prepare, threads_for
 
 
-class BaselineTrainer(EpochLoop):
+class BaselineTrainer(GraphTrainer):
     """Trains the baseline that ``model.kind`` names; has the interface of `Trainer`.
 
     All draws of an epoch depend on the seed and the epoch alone, so that a checkpoint needs no
@@ -61,18 +56,7 @@ class BaselineTrainer(EpochLoop):
         *,
         held_out: np.ndarray | None = None,
     ):
-        hooks = hooks or Hooks()
-        check_sizes(graph, feat, config)
-        self.device = resolve_device(config)
-        beside = BASELINES[config.model.kind].bytes_beside(graph.num_nodes, config.baseline)
-        line, plan = check_memory(config, graph.num_edges, feat, self.device, beside)
-        hooks.log(line)
-        super().__init__(config, hooks)
-        self.graph, self.feat, self.keeps_freed_memory = graph, feat, plan.keeps_freed
-        self.engine = resolve_engine(config.structure.engine, self.device)
-        self.preparation = prepare(graph, feat, config, self.log, held_out)
-        self.config = self.preparation.config
-        self._feat_digest = feature_digest(feat)
+        super().__init__(graph, feat, config, hooks, held_out=held_out)
         # Loss and weights of the best epoch, and the number of epochs since; for baseline.patience.
         self._best: dict[str, Any] = {
             "loss": math.inf,
@@ -80,9 +64,9 @@ class BaselineTrainer(EpochLoop):
             "state": None,
         }
 
-    def threads(self) -> AbstractContextManager[None]:
-        """Use a single thread for a small graph, see `threads_for`."""
-        return threads_for(self.graph, self.feat, self.config)
+    def bytes_beside(self, num_nodes: int, config: Config) -> float:
+        """As the method says."""
+        return BASELINES[config.model.kind].bytes_beside(num_nodes, config.baseline)
 
     def build(self) -> None:
         """Make the method and its optimizers."""
@@ -90,7 +74,7 @@ class BaselineTrainer(EpochLoop):
         problem = Problem(
             self.graph.to(self.device),
             self.feat,
-            FeatureMatrix(self.feat, device=self.device),
+            self.features,
             config.baseline,
             self.config.model.known_clusters,
             config.seed,
@@ -195,7 +179,7 @@ class BaselineTrainer(EpochLoop):
         """Return the content of a checkpoint."""
         return {
             "progress": self.progress.state_dict(),
-            "features": self._feat_digest,
+            "features": self.feat_digest,
             "keys": torch.from_numpy(self.graph.keys),
             "model": self.method.state_dict(),
             "optimizers": {n: each.state_dict() for n, each in self._optimizers.items()},
@@ -214,7 +198,7 @@ class BaselineTrainer(EpochLoop):
         self.build()
         self.progress = Progress(**state["progress"])
         same = state["kind"] == self.config.model.kind
-        same &= state["features"] == self._feat_digest
+        same &= state["features"] == self.feat_digest
         same &= np.array_equal(state["keys"].numpy(), self.graph.keys)
         if not same:
             raise InputError("the checkpoint is of other data or another method")

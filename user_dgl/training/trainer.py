@@ -5,7 +5,6 @@ lowest loss, or from a consensus of all replicas.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,26 +15,23 @@ from user_dgl.clustering.consensus import consensus_of
 from user_dgl.config import Config
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.errors import InputError
-from user_dgl.features.matrix import FeatureMatrix, feature_digest
 from user_dgl.graph import Graph
-from user_dgl.graph.ops import resolve_engine
 from user_dgl.model import USER, USERLoss
-from user_dgl.runtime.device import device_name, resolve_device
+from user_dgl.runtime.device import device_name
 from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
 from user_dgl.structure.candidates import draw_candidates, merge_candidates
 from user_dgl.structure.learned_adjacency import LearnedAdjacency, replace_theta
+from user_dgl.training.graph_trainer import GraphTrainer
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import (
-    EpochLoop,
     EpochReport,
     Progress,
     clusters_in_use,
     finite_means,
     with_total,
 )
-from user_dgl.training.memory import check_memory
 from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
-from user_dgl.training.stages import check_sizes, first_weight, initial_pairs, prepare, threads_for
+from user_dgl.training.stages import first_weight, initial_pairs
 
 
 class Evaluation(NamedTuple):
@@ -65,7 +61,7 @@ class Evaluation(NamedTuple):
     losses: torch.Tensor
 
 
-class Trainer(EpochLoop):
+class Trainer(GraphTrainer):
     """Trainer of USER on a graph.
 
     Parameters
@@ -91,34 +87,16 @@ class Trainer(EpochLoop):
         *,
         held_out: np.ndarray | None = None,
     ):
-        hooks = hooks or Hooks()
-        check_sizes(graph, feat, config)
-        self.device = resolve_device(config)
-        line, plan = check_memory(config, graph.num_edges, feat, self.device)
-        hooks.log(line)
-        super().__init__(config, hooks)
-        self.graph, self.feat, self.keeps_freed_memory = graph, feat, plan.keeps_freed
-        self.engine = resolve_engine(config.structure.engine, self.device)
-        self.features = FeatureMatrix(
-            feat, dtype=getattr(torch, config.train.precision), device=self.device
-        )
-        self._held_out = held_out
-        self.preparation = prepare(graph, feat, config, self.log, held_out)
-        self.config = config = self.preparation.config
+        super().__init__(graph, feat, config, hooks, held_out=held_out)
         self.prior, self.view = self.preparation.prior, self.preparation.view
         self.loss = USERLoss(
-            config.loss,
+            self.config.loss,
             graph.to(self.device),
             self.features,
             self.engine,
             self.prior.weight.to(self.device, self.features.dtype),
         )
-        self._feat_digest = feature_digest(feat)
         self.model: USER
-
-    def threads(self) -> AbstractContextManager[None]:
-        """Use one thread for a small graph, see `threads_for`."""
-        return threads_for(self.graph, self.feat, self.config)
 
     def memberships(self) -> Callable[[torch.Tensor], np.ndarray] | None:
         """After training, return a function that computes Y (N, K) for other weights (P,) of A'.
@@ -143,7 +121,7 @@ class Trainer(EpochLoop):
     def build(self) -> None:
         """Build the model and the optimiser on the first pairs of A'."""
         structure, static = self.config.structure, self.preparation.static_candidates
-        pairs = initial_pairs(self.graph, structure, static, self._rng(), self.feat, self._held_out)
+        pairs = initial_pairs(self.graph, structure, static, self._rng(), self.feat, self.held_out)
         self.build_on(*pairs)
 
     def _rng(self) -> np.random.Generator:
@@ -279,7 +257,7 @@ class Trainer(EpochLoop):
         old_pairs = old.graph.to("cpu")
         is_kept = kept.cpu().numpy()
         drawn.append((old_pairs.src.numpy()[is_kept], old_pairs.dst.numpy()[is_kept]))
-        pairs, observed = merge_candidates(self.graph, drawn, self._held_out)
+        pairs, observed = merge_candidates(self.graph, drawn, self.held_out)
         place = torch.from_numpy(pairs.positions(old_pairs.keys[is_kept])).to(self.device)
         self.replace_structure(pairs, observed, place, kept)
 
@@ -299,7 +277,7 @@ class Trainer(EpochLoop):
         structure = self.model.structure
         return {
             "progress": self.progress.state_dict(),
-            "features": self._feat_digest,
+            "features": self.feat_digest,
             "structure": {
                 "keys": torch.from_numpy(structure.graph.keys),
                 "observed": structure.observed.cpu().clone(),
@@ -319,7 +297,7 @@ class Trainer(EpochLoop):
             The checkpoint is of another graph or of other features.
         """
         self.progress = Progress(**state["progress"])
-        if state["features"] != self._feat_digest:
+        if state["features"] != self.feat_digest:
             raise InputError("the checkpoint is of other features: the data have changed since")
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
