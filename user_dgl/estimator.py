@@ -26,10 +26,9 @@ from user_dgl.features.cosine import row_dots
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.pipeline.inputs import with_features
-from user_dgl.pipeline.train import trainer_of
+from user_dgl.pipeline.train import user_trainer_of
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.out_of_sample import OutOfSample
-from user_dgl.training.trainer import Trainer
 
 # Sections and keys of the settings that concern files and processes.
 _UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")
@@ -168,8 +167,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         preparation = FeaturePreparation(config.features)
         prepared = preparation.fit_transform(raw_feat)
         hooks = Hooks(log=log, shows_progress=bool(self.verbose))
-        trainer = trainer_of(config, graph, prepared, hooks)
-        assert isinstance(trainer, Trainer), "model.kind is user"
+        trainer = user_trainer_of(config, graph, prepared, hooks)
         result = trainer.fit()
         for line in result.warnings:
             warnings.warn(line, stacklevel=2)
@@ -181,7 +179,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         self.loss_ = result.loss
         self.n_features_in_ = 0 if feat is None else feat.shape[1]
         self._preparation = preparation
-        self._extension = OutOfSample(trainer, result, prepared)
+        self._out_of_sample = OutOfSample(trainer, result, prepared)
         return self
 
     def fit_predict(
@@ -252,7 +250,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         if not count:
             return np.empty(0, dtype=np.int64)
         both = sp.hstack([weight, joined], format="csr")
-        return self._extension.assign(both, self._preparation.transform(feat))
+        return self._out_of_sample.assign(both, self._preparation.transform(feat))
 
     def score_links(self, pairs: MatrixLike | Sequence[Sequence[int]]) -> np.ndarray:
         """Return the similarity of the embeddings of two nodes: their cosine, in [-1, 1].

@@ -110,7 +110,7 @@ def test_range():
          "loss.mixture_weight=0"),
         ("model.encoder=gcn", "model.head=graph_conv", "model.labels=head", "model.hidden_feats=8",
          "loss.mixture_weight=0", "loss.davies_bouldin_space=features", "train.mode=partition",
-         "train.partition.num_parts=3"),
+         "train.partition.num_parts=1"),
     ],
     ids=["default", "no choices", "gcn", "partition"],
 )  # fmt: skip

@@ -24,6 +24,11 @@ def test_own_keys_count_before_those_of_the_other_file(files):
     assert config.model.num_clusters == 4
 
 
+def test_an_empty_section_leaves_the_other_file_s_keys(files):
+    (files / "own.yaml").write_text("extends: base.yaml\ntrain:\n  # lr: 1.0\n")
+    assert load_config(files / "own.yaml").train.epochs == 7
+
+
 def test_the_resolved_settings_are_whole(files, capsys):
     assert main(["config", str(files / "deep" / "top.yaml")]) == 0
     text = capsys.readouterr().out
@@ -38,6 +43,7 @@ def test_the_resolved_settings_are_whole(files, capsys):
         ("extends: nowhere.yaml\n", r"own.yaml:1: extends: .*nowhere.yaml: not found; the path is"),
         ("extends: own.yaml\n", r"own.yaml:1: extends: .*own.yaml extends this file"),
         ("extends: circle.yaml\n", r"circle.yaml:1: extends: .*own.yaml extends this file"),
+        ('extends: "a\\0b"\n', r"own.yaml:1: extends: expected the path of a YAML file"),
         ("extends: 3\n", r"own.yaml:1: extends: expected the path of a YAML file, got 3"),
         ("extends: bad.yaml\n", r"bad.yaml:2: unknown key 'train.epoch': did you mean"),
         ("extends: base.yaml\ntrain: 3\n", r"own.yaml:2: train is a section"),

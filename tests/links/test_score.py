@@ -56,25 +56,25 @@ def test_examples_are_all_edges_and_random_non_edges():
 def test_too_few_examples(graph):
     assert Examples.draw(graph, 4, 0) is None
     feat = sp.csr_matrix(np.eye(graph.num_nodes, dtype=np.float32))
-    criticism = score_edges_by_links(graph, feat, CriticConfig(folds=4), 0, "csr")
-    assert criticism.noise_share is None
-    assert (criticism.weight == 1).all()
-    assert len(criticism.weight) == graph.num_edges
+    critic_scores = score_edges_by_links(graph, feat, CriticConfig(folds=4), 0, "csr")
+    assert critic_scores.noise_share is None
+    assert (critic_scores.weight == 1).all()
+    assert len(critic_scores.weight) == graph.num_edges
 
 
 def test_critic_finds_the_injected_edges_and_their_share(data):
     flipped = random_flip(data.graph, 0.5, seed=0)
     added = flipped.added.numpy()
     config = CriticConfig(folds=5)
-    criticism = score_edges_by_links(flipped.graph, data.feat, config, 0, "csr")
-    assert criticism.weight.dtype == np.float32
-    assert weight_auc(criticism.weight, added) > 78
+    critic_scores = score_edges_by_links(flipped.graph, data.feat, config, 0, "csr")
+    assert critic_scores.weight.dtype == np.float32
+    assert weight_auc(critic_scores.weight, added) > 78
     # A quarter of all pairs, and so of the injected ones, are within a block; and of the original
     # edges 10 % have ends of any blocks.
-    assert criticism.noise_share == pytest.approx(0.75 * (added.mean() + 0.07), abs=0.1)
+    assert critic_scores.noise_share == pytest.approx(0.75 * (added.mean() + 0.07), abs=0.1)
     clean = score_edges_by_links(data.graph, data.feat, config, 0, "csr")
     assert clean.noise_share < 0.15
-    assert clean.weight.mean() > criticism.weight.mean() + 0.1
+    assert clean.weight.mean() > critic_scores.weight.mean() + 0.1
 
 
 def test_critic_knows_structure_where_features_say_nothing(data):
@@ -108,12 +108,12 @@ def scored(data):
     split = split_links(data.graph, LinksConfig(), 0)
     flipped = random_flip(split.training, 0.3, 0, split.held_out_keys)
     config = CriticConfig(folds=5)
-    criticism = score_edges_by_links(
+    critic_scores = score_edges_by_links(
         flipped.graph, data.feat, config, 0, "csr", split.held_out_keys
     )
     ones = torch.ones(flipped.graph.num_edges)
     on_observed = PairTerms(flipped.graph, ones, data.feat, config, 0, "csr")
-    terms = RunTerms(on_observed, on_observed.on(torch.from_numpy(criticism.weight)))
+    terms = RunTerms(on_observed, on_observed.on(torch.from_numpy(critic_scores.weight)))
     examples = Examples.draw(flipped.graph, 5, 0, split.held_out_keys)
     return split, flipped.graph, terms, LinkScore.fit(terms, examples, rising=False)
 

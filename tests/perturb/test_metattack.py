@@ -28,6 +28,7 @@ from user_dgl.perturb import Victim, metattack, perturb, random_flip, stored_gra
 from user_dgl.perturb.metattack import attack_steps, best_pairs
 from user_dgl.perturb.stored import recipe_of
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, _joined
+from user_dgl.runtime.streams import Stream, torch_generator
 
 EXACT = AttackConfig(form="exact", surrogate_epochs=30)
 LARGE = AttackConfig(form="large", surrogate_epochs=30, steps=6, block_nodes=30)
@@ -192,7 +193,7 @@ def test_each_flip_of_the_exact_form_is_the_best_one(data, victim):
         torch.from_numpy(data.labels),
         torch.ones(NUM_NODES, dtype=torch.bool),
         EXACT,
-        torch.Generator().manual_seed(7),
+        torch_generator(7, Stream.SURROGATE),
     )
     gain = surrogate.meta_gradient(data.graph)[0].block(slice(None), slice(None)).numpy()
     gain *= 1 - 2 * data.graph.to_scipy().toarray()

@@ -20,34 +20,39 @@ def noisy():
     return data, random_flip(data.graph, 0.5, seed=0)
 
 
-def _criticise(graph, feat, seed=0, **settings):
+def _scores_of(graph, feat, seed=0, **settings):
     return score_edges(graph, feat, CriticConfig(**settings), seed, "csr")
 
 
 def test_critic_finds_the_injected_edges_and_their_share(noisy):
     data, flipped = noisy
-    criticism = _criticise(flipped.graph, data.feat)
+    critic_scores = _scores_of(flipped.graph, data.feat)
     added = flipped.added.numpy()
-    assert weight_auc(criticism.weight, added) > 80
-    # A quarter of the injected pairs join two nodes of one block, which nothing tells apart.
-    assert criticism.noise_share == pytest.approx(0.75 * added.mean(), abs=0.1)
-    assert criticism.weight.min() >= np.float32(0.01)
-    assert criticism.weight.max() <= 1
+    assert weight_auc(critic_scores.weight, added) > 80
+    # A quarter of the injected pairs join two nodes of one block, which nothing tells apart. The
+    # estimate is a little high, and one draw of the noise can be higher: so the mean of six.
+    shares = [critic_scores.noise_share]
+    for seed in range(1, 6):
+        other = random_flip(data.graph, 0.5, seed=seed)
+        shares.append(_scores_of(other.graph, data.feat).noise_share)
+    assert np.mean(shares) == pytest.approx(0.75 * added.mean(), abs=0.1)
+    assert critic_scores.weight.min() >= np.float32(0.01)
+    assert critic_scores.weight.max() <= 1
 
 
 def test_critic_trusts_a_clean_graph_and_no_random_one(noisy):
     data, _ = noisy
-    clean = _criticise(data.graph, data.feat)
+    clean = _scores_of(data.graph, data.feat)
     assert clean.noise_share < 0.1
     assert clean.weight.mean() > 0.9
     random = random_graph(600, 2400)
-    assert _criticise(random, data.feat).noise_share > 0.7
+    assert _scores_of(random, data.feat).noise_share > 0.7
 
 
 def test_critic_repeats_with_the_seed(noisy):
     data, flipped = noisy
     first, again, other = (
-        _criticise(flipped.graph, data.feat, seed=seed, folds=3) for seed in (0, 0, 1)
+        _scores_of(flipped.graph, data.feat, seed=seed, folds=3) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first.weight, again.weight)
     assert not np.array_equal(first.weight, other.weight)
@@ -64,14 +69,14 @@ def test_critic_engines_agree(noisy):
 
 @pytest.mark.parametrize("graph", [empty_graph(20), random_graph(20, 1)])
 def test_critic_of_next_to_no_edges_trusts_them(graph):
-    criticism = _criticise(graph, sp.csr_matrix(np.eye(20)))
-    assert (criticism.weight == 1).all()
-    assert criticism.noise_share is None
+    critic_scores = _scores_of(graph, sp.csr_matrix(np.eye(20)))
+    assert (critic_scores.weight == 1).all()
+    assert critic_scores.noise_share is None
 
 
 def test_critic_power(noisy):
     data, flipped = noisy
-    full, root = (_criticise(flipped.graph, data.feat, power=power) for power in (1.0, 0.5))
+    full, root = (_scores_of(flipped.graph, data.feat, power=power) for power in (1.0, 0.5))
     np.testing.assert_allclose(root.weight, np.sqrt(full.weight), rtol=1e-6)
     assert root.noise_share == full.noise_share
     assert (root.power, root.power_scores) == (0.5, {})
@@ -86,12 +91,12 @@ def test_critic_is_trusted_as_far_as_it_foretells_edges():
             SyntheticConfig(**settings, average_degree=average_degree, topic_share=topic_share)
         )
         flipped = random_flip(data.graph, rate, seed=0)
-        return _criticise(flipped.graph, data.feat, power=None)
+        return _scores_of(flipped.graph, data.feat, power=None)
 
     telling, silent = judged(4, 0.5, 0.5), judged(20, 0.2, 0.2)
-    for criticism in (telling, silent):
-        assert set(criticism.power_scores) == set(POWERS)
-        best = max(criticism.power_scores.values())
-        assert criticism.power_scores[criticism.power] == best
+    for critic_scores in (telling, silent):
+        assert set(critic_scores.power_scores) == set(POWERS)
+        best = max(critic_scores.power_scores.values())
+        assert critic_scores.power_scores[critic_scores.power] == best
     assert telling.power == max(POWERS)
     assert silent.power == min(POWERS)

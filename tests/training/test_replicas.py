@@ -66,7 +66,8 @@ def test_replicas_train_as_if_alone(data, extra):
 
         single._run_epochs = from_same_start
         assert single.fit().restart_losses[0] == pytest.approx(losses[one], rel=1e-4)
-    assert max(losses) - min(losses) > 1e-3 * abs(losses[0])
+    # Far apart beside the tolerance above, so that the replicas cannot be mistaken for each other.
+    assert max(losses) - min(losses) > 5e-4 * abs(losses[0])
 
 
 @pytest.mark.parametrize("kind", ["labels", "hidden"])

@@ -14,6 +14,7 @@ from user_dgl.config.model import ENCODERS, EncoderTraits
 from user_dgl.data import AttributedGraph, block_model
 from user_dgl.data.formats.registry import FORMATS, Format
 from user_dgl.encoders.base import Encoder
+from user_dgl.encoders.smooth import Smooth
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.model.terms import TERMS, SummedTerm, WholeTerm
@@ -61,10 +62,43 @@ def test_an_encoder(tmp_path, monkeypatch, mode):
 
 def test_traits_of_an_encoder_decide_what_is_refused(monkeypatch):
     monkeypatch.setitem(ENCODERS, "toy", EncoderTraits(Plain))
-    with pytest.raises(InputError, match=r"train\.mode=partition needs model.encoder=gcn or gae"):
+    with pytest.raises(
+        InputError, match=r"train\.mode=partition needs model\.encoder=gcn or gae, got toy"
+    ):
         load_config(None, ["model.encoder=toy", "train.mode=partition", "model.observed_mix=0"])
     with pytest.raises(InputError, match=r"model\.encoder: expected one of .*toy, got 'tpy'"):
         load_config(None, ["model.encoder=tpy"])
+
+
+class Forgetful(Plain):
+    """An encoder that does not keep the outputs of its layers."""
+
+    def forward(self, propagation, features):
+        """H (N, out_feats)."""
+        return propagation(features.matmul(self.linear.weight.t()))
+
+
+@pytest.mark.parametrize("head", ["graph_conv", "linear"])
+def test_an_encoder_that_claims_to_work_in_parts_and_does_not(tmp_path, monkeypatch, head):
+    monkeypatch.setitem(ENCODERS, "toy", EncoderTraits(Forgetful, in_parts=True))
+    more = ["model.observed_mix=0", "train.mode=partition", "train.partition.num_parts=2"]
+    with pytest.raises(InputError, match=r"model\.encoder=toy: to be trained in parts, it has to"):
+        _train(tmp_path / "run", "model.encoder=toy", f"model.head={head}", *more)
+
+
+class Halved(Smooth):
+    """The smoothed features, half as long."""
+
+    def forward(self, propagation, features):
+        """H (N, d)."""
+        return super().forward(propagation, features) / 2
+
+
+def test_an_encoder_without_weights(tmp_path, monkeypatch):
+    monkeypatch.setitem(ENCODERS, "toy", EncoderTraits(Halved, learns=False))
+    _train(tmp_path / "run", "model.encoder=toy", "model.head=centroid", "model.observed_mix=0")
+    norms = np.linalg.norm(np.load(tmp_path / "run" / "embedding.npy"), axis=1)
+    np.testing.assert_allclose(norms, 0.5, rtol=1e-5)
 
 
 class Balance(SummedTerm):
@@ -106,6 +140,24 @@ def test_a_loss_term_of_sums_works_in_parts_and_another_is_refused(tmp_path, mon
         _train(tmp_path / "other", "loss.terms.size=0.1", *parts)
 
 
+def test_names_of_terms_do_not_collide(tmp_path, monkeypatch):
+    class Thief(Size):
+        def values(self, state, problem, generator):
+            return {"npsi": super().values(state, problem, generator)["size"]}
+
+    monkeypatch.setitem(TERMS, "thief", Thief())
+    with pytest.raises(InputError, match="Thief: the name npsi of its term is taken already"):
+        _train(tmp_path / "run", "loss.terms.thief=1")
+
+
+def test_a_run_goes_on_with_its_own_terms_only(tmp_path, monkeypatch):
+    monkeypatch.setitem(TERMS, "size", Size())
+    _train(tmp_path / "run", "loss.terms.size=0.1")
+    for other in ([], ["loss.terms.size=0.2"]):
+        with pytest.raises(InputError, match=r"other settings \(loss\.terms\.size was 0\.1"):
+            _train(tmp_path / "run", *other, "train.resume=true")
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -140,6 +192,17 @@ def test_a_source_of_candidates(tmp_path, monkeypatch, stays):
     assert result["num_candidate_edges"] == int((graph.positions(ring.keys) < 0).sum()) > 50
 
 
+def test_a_source_that_needs_clusters_needs_epochs_before_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(SOURCES, "next", Source(_next, needs_clusters=True))
+    asked = "structure.candidates.sources.next=2"
+    with pytest.raises(InputError, match="the source next needs clusters"):
+        _train(tmp_path / "run", asked)
+    result, _ = _train(tmp_path / "run", asked, "structure.candidates.refresh_every=1")
+    assert result["num_candidate_edges"] > 0
+    with pytest.raises(ValueError, match="a source that stays"):
+        Source(_next, stays=True, needs_clusters=True)
+
+
 def test_a_kind_of_noise(tmp_path, monkeypatch):
     def drop_first(request):
         return compare(request.graph, Graph.from_keys(60, request.graph.keys[1:]))
@@ -169,9 +232,12 @@ def test_a_kind_of_data(tmp_path, monkeypatch):
         graph, _ = Graph.from_edges(len(nodes), nodes, (nodes + 1) % len(nodes))
         return AttributedGraph(graph, None)
 
-    monkeypatch.setitem(DATA_KINDS, "ring", DataKind(ring, needs="name"))
+    monkeypatch.setitem(
+        DATA_KINDS, "ring", DataKind(ring, needs="name", reads=("name", "synthetic"))
+    )
     result, _ = _train(tmp_path / "run", "data.kind=ring", "data.name=any")
     assert result["num_observed_edges"] == 60
+    assert not any("no effect" in line for line in result["warnings"])
     with pytest.raises(InputError, match=r"data\.kind=ring needs data.name"):
         _train(tmp_path / "other", "data.kind=ring")
 

@@ -100,7 +100,8 @@ class BaselineTrainer(GraphTrainer):
         self.method.train()
         seen: defaultdict[str, list[float]] = defaultdict(list)
         for name, terms in self.method.updates(epoch):
-            values, _ = self.update(terms, self._optimizers[name])
+            values, trains = self.update(terms, self._optimizers[name])
+            assert trains, "the terms of a baseline depend on its weights"
             for term, value in values.items():
                 seen[term].append(value)
         means = _means(seen)
@@ -195,7 +196,6 @@ class BaselineTrainer(GraphTrainer):
         InputError
             The checkpoint is of other data or of another method.
         """
-        self.build()
         self.progress = Progress(**state["progress"])
         same = state["kind"] == self.config.model.kind
         same &= state["features"] == self.feat_digest

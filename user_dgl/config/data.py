@@ -4,7 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from user_dgl.config.schema import Section, key, only_where, only_with, only_without, section
+from user_dgl.config.schema import (
+    OnlyWith,
+    Section,
+    key,
+    only_where,
+    only_without,
+    section,
+)
 from user_dgl.errors import InputError
 
 
@@ -19,22 +26,34 @@ class DataKind:
         folder that relative paths start from. It returns a `user_dgl.data.AttributedGraph`.
     needs : str or None
         Key of this section that must be set.
+    reads : tuple of str
+        Keys of this section that have an effect on this kind only; set where it does not read
+        them, a warning names them.
     """
 
     load: str | Callable[..., Any]
     needs: str | None = None
+    reads: tuple[str, ...] = ()
 
 
 # Maps the names of the kinds of data in the settings to the kinds.
 DATA_KINDS: dict[str, DataKind] = {
-    "planetoid": DataKind("user_dgl.data.load:planetoid", needs="name"),
-    "wiki": DataKind("user_dgl.data.load:wiki"),
-    "npz": DataKind("user_dgl.data.load:npz", needs="path"),
-    "musae": DataKind("user_dgl.data.load:musae", needs="path"),
-    "ogb": DataKind("user_dgl.data.load:ogb", needs="path"),
-    "edge_list": DataKind("user_dgl.data.load:edge_list", needs="edges"),
-    "dgl": DataKind("user_dgl.data.load:dgl", needs="name"),
-    "synthetic": DataKind("user_dgl.data.load:synthetic"),
+    "planetoid": DataKind("user_dgl.data.load:planetoid", needs="name", reads=("name", "path")),
+    "wiki": DataKind("user_dgl.data.load:wiki", reads=("path",)),
+    "npz": DataKind("user_dgl.data.load:npz", needs="path", reads=("path", "missing_features")),
+    "musae": DataKind("user_dgl.data.load:musae", needs="path", reads=("path",)),
+    "ogb": DataKind("user_dgl.data.load:ogb", needs="path", reads=("path",)),
+    "edge_list": DataKind(
+        "user_dgl.data.load:edge_list",
+        needs="edges",
+        reads=("edges", "header", "columns", "features", "labels", "missing_features"),
+    ),
+    "dgl": DataKind(
+        "user_dgl.data.load:dgl",
+        needs="name",
+        reads=("name", "path", "trusted", "missing_features"),
+    ),
+    "synthetic": DataKind("user_dgl.data.load:synthetic", reads=("synthetic",)),
 }
 
 
@@ -51,20 +70,46 @@ class NoiseKind:
         Whether it flips pairs, so that ``rate`` and ``seed`` have an effect.
     reads_labels : bool
         Whether it reads the features and labels of the nodes.
+    reads : tuple of str
+        Further keys of the section ``data.noise`` that have an effect on this kind.
     """
 
     apply: str | Callable[..., Any]
     flips: bool = False
     reads_labels: bool = False
+    reads: tuple[str, ...] = ()
 
 
 # Maps the names of the kinds of noise in the settings to the kinds.
 NOISE_KINDS: dict[str, NoiseKind] = {
     "none": NoiseKind("user_dgl.perturb.apply:no_noise"),
     "random_flip": NoiseKind("user_dgl.perturb.apply:flip_at_random", flips=True),
-    "metattack": NoiseKind("user_dgl.perturb.apply:attack", flips=True, reads_labels=True),
-    "file": NoiseKind("user_dgl.perturb.apply:replace_by_stored"),
+    "metattack": NoiseKind(
+        "user_dgl.perturb.apply:attack", flips=True, reads_labels=True, reads=("attack",)
+    ),
+    "file": NoiseKind("user_dgl.perturb.apply:replace_by_stored", reads=("file",)),
 }
+
+
+def _read_by_kind(key: str) -> OnlyWith:
+    """Condition that ``data.kind`` reads a key of the section ``data``."""
+    kinds = " or ".join(name for name, kind in DATA_KINDS.items() if key in kind.reads)
+    return only_where(
+        "data.kind",
+        f"data.kind: {kinds}",
+        lambda config: key in DATA_KINDS[config.data.kind].reads,
+    )
+
+
+def _read_by_noise(key: str) -> OnlyWith:
+    """Condition that ``data.noise.kind`` reads a key of the section ``data.noise``."""
+    kinds = " or ".join(name for name, kind in NOISE_KINDS.items() if key in kind.reads)
+    return only_where(
+        "data.noise.kind",
+        f"data.noise.kind: {kinds}",
+        lambda config: key in NOISE_KINDS[config.data.noise.kind].reads,
+    )
+
 
 _FLIPS = only_where(
     "data.noise.kind",
@@ -133,12 +178,12 @@ class NoiseConfig(Section):
         None,
         "scipy.sparse npz file with the noisy adjacency. The path is absolute or relative to "
         "data.root.",
-        only_with("data.noise.kind", "file"),
+        _read_by_noise("file"),
     )
     attack: AttackConfig = section(
         AttackConfig,
         "how kind metattack chooses the pairs that it flips",
-        only_with("data.noise.kind", "metattack"),
+        _read_by_noise("attack"),
     )
 
     @property
@@ -192,60 +237,60 @@ class DataConfig(Section):
     name: str | None = key(
         None,
         "For planetoid: cora, citeseer or pubmed. For dgl: name of a class of dgl.data.",
-        only_with("data.kind", "planetoid", "dgl"),
+        _read_by_kind("name"),
     )
     path: str | None = key(
         None,
         "For planetoid, wiki, musae and ogb: folder of the files. For npz: the file. For dgl: "
         "folder for the raw files of the data set.",
-        only_without("data.kind", "edge_list", "synthetic"),
+        _read_by_kind("path"),
     )
     trusted: bool = key(
         False,
         "For dgl: whether DGL may unpickle the files in path. Unpickling can run any code.",
-        only_with("data.kind", "dgl"),
+        _read_by_kind("trusted"),
     )
     edges: str | None = key(
         None,
         "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .graphml or .bin "
         "(dgl.save_graphs); any other file is read as CSV, TSV or blank-separated text.",
-        only_with("data.kind", "edge_list"),
+        _read_by_kind("edges"),
     )
     header: bool | Literal["auto"] = key(
         "auto",
         "For edge_list: whether the first row of a text file of edges is a header. auto: it is a "
         "header if it contains usual names for the ends of edges, or text above numbers.",
-        only_with("data.kind", "edge_list"),
+        _read_by_kind("header"),
     )
     columns: tuple[str, ...] = key(
         (),
         "For edge_list: names [A, B] of the two columns with the ends of the edges. []: the "
         "columns are detected.",
-        only_with("data.kind", "edge_list"),
+        _read_by_kind("columns"),
     )
     features: str | None = key(
         None,
         "For edge_list: file of node features (text, npy, npz, mtx or mat). It takes precedence "
         "over features in the file of edges.",
-        only_with("data.kind", "edge_list"),
+        _read_by_kind("features"),
     )
     labels: str | None = key(
         None,
         "For edge_list: file of labels (text, npy, npz or mat). Labels are read only by metrics "
         "and by noise.kind: metattack.",
-        only_with("data.kind", "edge_list"),
+        _read_by_kind("labels"),
     )
     missing_features: str = key(
         "refuse",
         "Treatment of NaN, empty and infinite features. refuse: stop with an error. zero: replace "
         "them by 0. mean: replace them by the mean of their column.",
-        only_with("data.kind", "edge_list", "npz", "dgl"),
+        _read_by_kind("missing_features"),
         choices=("refuse", "zero", "mean"),
     )
     largest_component: bool = key(False, "Keep only the largest connected component of the graph.")
     noise: NoiseConfig = section(NoiseConfig, "noise that is added to the graph")
     synthetic: SyntheticConfig = section(
-        SyntheticConfig, "the attributed block model", only_with("data.kind", "synthetic")
+        SyntheticConfig, "the attributed block model", _read_by_kind("synthetic")
     )
 
     def __post_init__(self) -> None:

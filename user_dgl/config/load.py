@@ -90,7 +90,7 @@ def _read_file(
     if "extends" in plain:
         name, at = plain.pop("extends"), place(own_where, ("extends",))
         own_where.pop(("extends",), None)
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or "\0" in name:
             raise InputError(f"{at}extends: expected the path of a YAML file, got {name!r}")
         other = path.parent / name
         chain = (*extended_by, path.resolve())
@@ -108,6 +108,8 @@ def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for name, value in own.items():
         below = merged.get(name)
+        if isinstance(below, dict) and value is None:
+            continue  # a section without keys
         if isinstance(below, dict) and isinstance(value, dict):
             value = _over(below, value)
         merged[name] = value

@@ -25,7 +25,8 @@ class EncoderTraits:
         in parts and by several processes.
     learns : bool
         Whether the encoder has weights. An encoder without weights is a fixed function of A' and
-        the features. It needs ``model.head: centroid`` and has one replica.
+        the features, made from the smoothed view; its class derives from `Smooth`. It needs
+        ``model.head: centroid`` and has one replica.
     output_blocks : int
         Number of tensors (N, last width) that the last layer computes.
     passes : int

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from user_dgl.config.model import ENCODERS
 from user_dgl.config.schema import Section, get, show
 from user_dgl.errors import InputError
 
@@ -20,7 +21,7 @@ def check_partition(config: Section) -> None:
         config,
         "train.mode=partition",
         "train.mode=full",
-        ("model.encoder", not get(config, "model.traits.learns"), "gcn or gae"),
+        ("model.encoder", not get(config, "model.traits.learns"), _encoders_in_parts()),
         ("loss.davies_bouldin_space", beyond, "features"),
         ("device", get(config, "device") == "cuda", "cpu"),
     )
@@ -74,7 +75,7 @@ def _refuse(config: Section, what: str, otherwise: str, *more: tuple[str, Any, s
     )
     unfit = (
         *more,
-        ("model.encoder", not traits.in_parts and traits.learns, "gcn or gae"),
+        ("model.encoder", not traits.in_parts and traits.learns, _encoders_in_parts()),
         *((name, get(config, name) != value, show(value)) for name, value in values),
     )
     for name, is_unfit, instead in unfit:
@@ -83,3 +84,8 @@ def _refuse(config: Section, what: str, otherwise: str, *more: tuple[str, Any, s
                 f"{what} needs {name}={instead}, got {show(get(config, name))}: set it, or "
                 f"use {otherwise}"
             )
+
+
+def _encoders_in_parts() -> str:
+    """Names of the encoders that can be trained in parts."""
+    return " or ".join(name for name, traits in ENCODERS.items() if traits.in_parts)

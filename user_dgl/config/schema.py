@@ -200,6 +200,9 @@ def reference(cls: type[Section], prefix: str = "") -> str:
         hint, name = hints[item.name], prefix + item.name
         if _is_section(hint):
             title = f"## `{name}`: {item.metadata['doc']}"
+            conditions = " and with ".join(each.text for each in item.metadata["only"])
+            if conditions:
+                title += f" (used only with {conditions})"
             below.append(f"{title}\n\n{reference(hint, name + '.')}")
             continue
         default = yaml.safe_dump(to_plain(cls())[item.name], default_flow_style=True)

@@ -1,4 +1,4 @@
-"""Data sets as attributed graphs: one loader a format, `load_data` for the one a config names."""
+"""Data sets as attributed graphs; `load_data` loads the one that a config names."""
 
 from user_dgl.data.attributed_graph import (
     UNLABELLED,

@@ -72,7 +72,7 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
     own_nodes = [part.nodes[: part.num_owned].numpy() for part in parts]
     # Positions of each rank's owned pairs in the whole graph, in the order of its part.
     own_pairs = [part.pairs[part.owned].numpy() for part in parts]
-    node_lists = _exchange_plans(
+    node_plans = _exchange_plans(
         own_nodes, [(part.halo.numpy(), assignment[part.halo.numpy()]) for part in parts]
     )
     src = graph.src.numpy()
@@ -88,8 +88,8 @@ def shards_of(graph: Graph, assignment: np.ndarray, num_ranks: int) -> list[Shar
         place[others[order]] = mine.sum() + np.arange(len(others))
         foreign.append((pairs[order], owner[order]))
         places.append(torch.from_numpy(place))
-    pair_lists = _exchange_plans(own_pairs, foreign)
-    return [Shard(*fields) for fields in zip(parts, node_lists, pair_lists, places, strict=True)]
+    pair_plans = _exchange_plans(own_pairs, foreign)
+    return [Shard(*fields) for fields in zip(parts, node_plans, pair_plans, places, strict=True)]
 
 
 def _exchange_plans(
@@ -99,20 +99,20 @@ def _exchange_plans(
     num_ranks = len(own)
     counts = np.array([np.bincount(owner, minlength=num_ranks) for _, owner in wanted])
     place = [np.argsort(ids, kind="stable") for ids in own]
-    lists = []
+    plans = []
     for rank in range(num_ranks):
         ascending = own[rank][place[rank]]
         sent = [
             place[rank][np.searchsorted(ascending, ids[owner == rank])] for ids, owner in wanted
         ]
-        lists.append(
+        plans.append(
             ExchangePlan(
                 torch.from_numpy(np.concatenate(sent)),
                 tuple(counts[:, rank].tolist()),
                 tuple(counts[rank].tolist()),
             )
         )
-    return lists
+    return plans
 
 
 @dataclass(frozen=True, eq=False)

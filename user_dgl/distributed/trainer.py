@@ -264,7 +264,6 @@ class ShardTrainer(EpochLoop):
         InputError
             The checkpoint is of other pairs or features.
         """
-        self.build()
         part, first = self.data.shard.part, state[0]
         self.progress = Progress(**first["progress"])
         pairs = torch.cat([each["pairs"] for each in state])

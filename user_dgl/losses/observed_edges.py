@@ -3,9 +3,7 @@
 import torch
 
 
-def observed_edge_penalty(
-    weight: torch.Tensor, prior: torch.Tensor | float, form: str
-) -> torch.Tensor:
+def edge_penalty(squares: torch.Tensor, num_edges: int, form: str) -> torch.Tensor:
     r"""Penalty that keeps the learned weights :math:`w` near their first values :math:`w^0`.
 
     * ``frobenius``: :math:`\| A' \circ A - W^0 \|_F`, the form of the authors' code, where
@@ -17,10 +15,10 @@ def observed_edge_penalty(
 
     Parameters
     ----------
-    weight : Tensor (E,)
-        Learned weights of the observed pairs.
-    prior : Tensor (E,) or float
-        First weights.
+    squares : Tensor ()
+        :math:`\sum_e (w_e - w^0_e)^2` over the observed pairs.
+    num_edges : int
+        E.
     form : str
         ``frobenius`` or ``mean_square``.
 
@@ -29,11 +27,6 @@ def observed_edge_penalty(
     Tensor ()
         Its gradient is 0 if no weight has changed.
     """
-    return edge_penalty((weight - prior).square().sum(), len(weight), form)
-
-
-def edge_penalty(squares: torch.Tensor, num_edges: int, form: str) -> torch.Tensor:
-    """`observed_edge_penalty` computed from the sum of the squared differences over all E edges."""
     if form == "frobenius":
         # Clamped, because the gradient of the square root is infinite at 0. Below the clamp the
         # gradient is 0.

@@ -13,6 +13,9 @@ from user_dgl.graph import Graph
 from user_dgl.model.state import State
 from user_dgl.model.terms import TERMS, Problem, Scope, SummedTerm, Term, WholeTerm
 
+# Names that a report of an epoch has beside those of the terms.
+_REPORTED = ("epoch", "loss", "total", "clusters_in_use", "lr", "seconds")
+
 
 @dataclass(frozen=True, eq=False)
 class LossSums:
@@ -158,7 +161,12 @@ class USERLoss:
         for term, weight in self._used.values():
             if isinstance(term, WholeTerm):
                 values = term.values(state, self.problem, generator)
-                terms |= {name: weight * value for name, value in values.items()}
+                for name, value in values.items():
+                    if name in terms or name in _REPORTED:
+                        raise InputError(
+                            f"{type(term).__name__}: the name {name} of its term is taken already"
+                        )
+                    terms[name] = weight * value
         return terms
 
     def sums(self, state: State, scope: Scope | None = None) -> LossSums:

@@ -12,7 +12,6 @@ from user_dgl.config import ModelConfig
 from user_dgl.encoders.base import Encoder, Pass
 from user_dgl.encoders.dropout import Dropout
 from user_dgl.encoders.registry import encoder_class
-from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import sample_pairs
@@ -75,7 +74,8 @@ class USER(nn.Module):
         heads: list[nn.Module] = []
         for _ in range(num_replicas):
             if view is not None:
-                encoders.append(Smooth(view.points, config.smooth.hops, view.self_share))
+                smooth = encoder_class(config.encoder)
+                encoders.append(smooth(view.points, config.smooth.hops, view.self_share))
                 heads.append(CentroidHead(view.centroids, config.temperature))
                 continue
             encoder = encoder_class(config.encoder)(in_feats, config.hidden_feats, config.dropout)

@@ -198,9 +198,11 @@ class RunDirectory:
         if not file.exists():
             raise InputError(f"{self.path}: not empty, and holds no run to go on with")
         before, now = _flat(to_plain(self.read_config())), _flat(to_plain(config))
-        changed = [k for k in now if before.get(k) != now[k] and k not in _FREE]
+        # A name that only one of them has, in loss.terms or structure.candidates.sources, counts 0.
+        differ = {k: (before.get(k, 0), now.get(k, 0)) for k in sorted(before.keys() | now.keys())}
+        changed = [k for k, (was, now_is) in differ.items() if was != now_is and k not in _FREE]
         if changed:
-            shown = ", ".join(f"{k} was {before.get(k)}, is {now[k]}" for k in changed[:3])
+            shown = ", ".join(f"{k} was {differ[k][0]}, is {differ[k][1]}" for k in changed[:3])
             raise InputError(f"{self.path}: holds a run of other settings ({shown})")
 
     def _keep_metrics_until(self, checkpoint: dict[str, Any]) -> None:

@@ -19,12 +19,12 @@ from user_dgl.runtime.registry import load_object
 
 @dataclass(frozen=True, eq=False)
 class NoiseRequest:
-    """What a kind of noise gets.
+    """Input of a kind of noise.
 
     Attributes
     ----------
     graph : Graph
-        Clean.
+        The graph before noise.
     noise : NoiseConfig
     seed : int
         Seed of everything that the noise draws.
@@ -104,6 +104,6 @@ def attack(request: NoiseRequest) -> Perturbed:
 
 def replace_by_stored(request: NoiseRequest) -> Perturbed:
     """Kind ``file``: the graph of a file, without the pairs held out, see `stored_graph`."""
-    assert request.noise.file is not None  # as Config checks
+    assert request.noise.file is not None  # Config refuses the kind without a file
     file = find_file(request.root, request.noise.file, "data.noise.file")
     return stored_graph(request.graph, file, request.held_out)

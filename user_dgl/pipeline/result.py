@@ -51,16 +51,16 @@ class ResultSections:
     def of(cls, preparation: Preparation) -> "ResultSections":
         """Make the sections of the stages before training."""
         by_name: dict[str, Any] = {}
-        criticism, view = preparation.prior.criticism, preparation.view
-        if criticism is not None:
-            scores = _by_text(criticism.power_scores)
-            by_name["critic"] = {"power": criticism.power, "held_out_scores": scores}
+        critic_scores, view = preparation.prior.critic_scores, preparation.view
+        if critic_scores is not None:
+            scores = _by_text(critic_scores.power_scores)
+            by_name["critic"] = {"power": critic_scores.power, "held_out_scores": scores}
         if preparation.num_clusters_curve is not None:
             by_name["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
         if view is not None:
             scores = _by_text(view.scores)
             by_name["view"] = {"self_share": view.self_share, "held_out_scores": scores}
-        share = None if criticism is None else criticism.noise_share
+        share = None if critic_scores is None else critic_scores.noise_share
         return cls(by_name, preparation.stages, share)
 
 

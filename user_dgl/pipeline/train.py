@@ -32,11 +32,20 @@ def trainer_of(
     held_out: np.ndarray | None = None,
 ) -> Trainer | BaselineTrainer:
     """Make the trainer for ``model.kind`` and ``train.mode``; ``held_out`` as in `Trainer`."""
-    kind: type[Trainer] | type[BaselineTrainer]
     if config.model.kind != "user":
-        kind = BaselineTrainer
-    else:
-        kind = PartitionTrainer if config.train.mode == "partition" else Trainer
+        return BaselineTrainer(graph, feat, config, hooks, held_out=held_out)
+    return user_trainer_of(config, graph, feat, hooks, held_out)
+
+
+def user_trainer_of(
+    config: Config,
+    graph: Graph,
+    feat: sp.csr_matrix,
+    hooks: Hooks,
+    held_out: np.ndarray | None = None,
+) -> Trainer:
+    """Make the trainer of USER that ``train.mode`` asks for."""
+    kind = PartitionTrainer if config.train.mode == "partition" else Trainer
     return kind(graph, feat, config, hooks, held_out=held_out)
 
 

@@ -10,7 +10,7 @@ def load_object(spec: Any) -> Any:
     Parameters
     ----------
     spec : str or object
-        ``"module:name"``, which is imported now, so that a table costs no imports; or the object
+        ``"module:name"``, whose module is imported now and not with the registry; or the object
         itself, as code outside of the package registers it.
 
     >>> load_object("math:sqrt")(9.0)

@@ -1,4 +1,8 @@
-"""Streams of random numbers: one for each purpose, so that no draw depends on another."""
+"""Streams of random numbers: one for each purpose, so that no draw depends on another.
+
+scikit-learn's k-means, SVD and t-SNE take the seed of the run as it is. They have a generator of
+another kind (MT19937), so that they share no draws with these streams.
+"""
 
 from enum import IntEnum
 
@@ -7,7 +11,7 @@ import torch
 
 
 class Stream(IntEnum):
-    """What random numbers are drawn for. Numbers are never reused, so that results stay."""
+    """The purposes. The number of a purpose is never given to another one: results would change."""
 
     NETWORK = 1
     BASELINE_UPDATE = 2

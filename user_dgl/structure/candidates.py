@@ -64,6 +64,10 @@ class Source:
     stays: bool = False
     needs_clusters: bool = False
 
+    def __post_init__(self) -> None:
+        if self.stays and self.needs_clusters:
+            raise ValueError("a source that stays is drawn before there are clusters")
+
 
 def feature_knn(feat: sp.csr_matrix, num_neighbors: int) -> Pairs:
     """Pair each node with its nearest nodes by the cosine of the features, see `nearest`.
@@ -191,6 +195,16 @@ def _drawn(
         raise InputError(
             f"structure.candidates.sources.{unknown[0]}: no such source; known are "
             f"{', '.join(SOURCES)}"
+        )
+    waiting = [
+        name
+        for name, source in SOURCES.items()
+        if config.count(name) and source.needs_clusters and not config.refresh_every
+    ]
+    if waiting:
+        raise InputError(
+            f"structure.candidates: the source {waiting[0]} needs clusters, which exist only after "
+            "some epochs: set structure.candidates.refresh_every above 0"
         )
     return [
         source.draw(Draw(config.count(name), config, graph, feat, rng, clusters))

@@ -101,7 +101,7 @@ def score_edges(
         for column, view in enumerate(views, start=1):
             edge_scores[left_out, column] = row_dots(view, *edges[:, left_out])
             null_scores[nulls_here, column] = row_dots(view, *nulls[:, nulls_here])
-    criticism = _judge(edge_scores, null_scores)
+    critic_scores = _judge(edge_scores, null_scores)
     power = config.power
     power_scores: dict[float, float] = {}
     if power is None:
@@ -109,13 +109,13 @@ def score_edges(
         pairs = np.concatenate([edges[:, left_out], nulls], axis=1)
         is_edge = np.arange(pairs.shape[1]) < left_out.sum()
         for tried in POWERS:
-            weight = criticism.weight**tried
+            weight = critic_scores.weight**tried
             _, coarse = _views(graph, weight, left_out, reduced, config, seed, engine)
             # Left-out edges count equally. Counting them by the tried weights would favour these.
             power_scores[tried] = 100 * float(roc_auc_score(is_edge, row_dots(coarse, *pairs)))
         power = max(power_scores, key=power_scores.__getitem__)
     return replace(
-        criticism, weight=criticism.weight**power, power=power, power_scores=power_scores
+        critic_scores, weight=critic_scores.weight**power, power=power, power_scores=power_scores
     )
 
 

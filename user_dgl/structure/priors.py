@@ -24,12 +24,12 @@ class Prior:
     Attributes
     ----------
     weight : float32 Tensor (E,)
-    criticism : EdgeScores or None
+    critic_scores : EdgeScores or None
         Result of the critic; None if no critic was used.
     """
 
     weight: torch.Tensor
-    criticism: EdgeScores | None = None
+    critic_scores: EdgeScores | None = None
 
 
 def prior_of(
@@ -60,8 +60,8 @@ def prior_of(
     if config.prior == "uniform" or not config.learnable or not graph.num_edges:
         return Prior(torch.ones(graph.num_edges))
     if config.prior in _CRITICS:
-        criticism = _CRITICS[config.prior](graph, feat, config.critic, seed, engine, held_out)
-        return Prior(torch.from_numpy(criticism.weight), criticism)
+        critic_scores = _CRITICS[config.prior](graph, feat, config.critic, seed, engine, held_out)
+        return Prior(torch.from_numpy(critic_scores.weight), critic_scores)
     return Prior(torch.from_numpy(cosine_weight(graph, feat, config.prior_power)))
 
 

@@ -83,6 +83,10 @@ class EpochLoop(ABC):
     # Advice in the error message about a loss that is not finite.
     remedy = "Lower train.lr or the weight of that term"
 
+    # Whether `build` makes the same for a new training and for one that goes on. If not,
+    # `load_state_dict` builds.
+    builds_alike = True
+
     def __init__(self, config: Config, hooks: Hooks):
         self.config, self.hooks, self.log = config, hooks, hooks.log
         self.progress = Progress()
@@ -165,9 +169,9 @@ class EpochLoop(ABC):
         """
         with torch.random.fork_rng(devices=[]), self.threads(), denormals_flushed():
             seed_torch(self.config.seed, Stream.NETWORK)
-            if checkpoint is None:
+            if checkpoint is None or self.builds_alike:
                 self.build()
-            else:
+            if checkpoint is not None:
                 self.resume(checkpoint)
             self._run_epochs()
             return self.result()
@@ -234,15 +238,15 @@ class EpochLoop(ABC):
             f"updated with it. {self.remedy}",
         )
         total = sum(term.sum() for term in terms.values())
-        trains = isinstance(total, torch.Tensor) and total.requires_grad
-        if isinstance(total, torch.Tensor) and trains:
-            total.backward()
-            self.reduce_gradients()
-            (optimizer or self.optimizer).step()
-            if schedules:
-                self.advance_schedule(values)
+        if not isinstance(total, torch.Tensor) or not total.requires_grad:
+            return values, False
+        total.backward()
+        self.reduce_gradients()
+        (optimizer or self.optimizer).step()
+        if schedules:
+            self.advance_schedule(values)
         self.zero_grad()
-        return values, trains
+        return values, True
 
     def advance_schedule(self, values: dict[str, float]) -> None:
         """Give the loss of an epoch to the schedule of the learning rate."""

@@ -139,7 +139,7 @@ class OutOfSample:
         assert isinstance(fitted, torch.Tensor)  # a buffer, whose type torch does not declare
         new = torch.from_numpy(normalize(feat) @ self._projection.numpy())
         points = torch.cat([fitted, new.to(fitted)])
-        return [Smooth(points, encoder.hops, encoder.self_share)(of_each[0], None)]
+        return [type(encoder)(points, encoder.hops, encoder.self_share)(of_each[0], None)]
 
 
 def _extended(model: USER, own: torch.Tensor, weight: sp.csr_matrix) -> ExtendedPropagation:

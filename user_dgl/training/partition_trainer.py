@@ -155,11 +155,24 @@ class PartitionTrainer(Trainer):
         )
         features = self.features.rows(part.nodes)
         draw_by(self.model, self.config.seed, self.progress.epoch, part.nodes)
-        _, _, logits = self.model.forward_part(features, propagation)
+        try:
+            _, _, logits = self.model.forward_part(features, propagation)
+        except RuntimeError:  # of sizes that do not fit, where rows of the halo are missing
+            self._check_extended(propagation)
+            raise
+        self._check_extended(propagation)
         own = torch.softmax(logits[:num_owned], 1)
         assignment = torch.cat([own, self._assignment[part.halo]])
         state = self._part_state(part, graph, weight, assignment)
         return state, propagation
+
+    def _check_extended(self, propagation: PartPropagation) -> None:
+        """Refuse an encoder that does not keep the outputs of its layers for other parts."""
+        if len(propagation.hidden) < len(self._hidden):
+            raise InputError(
+                f"model.encoder={self.config.model.encoder}: to be trained in parts, it has to "
+                "call propagation.extend after each layer: set train.mode=full"
+            )
 
     def _product(
         self, part: Part, graph: Graph, weight: torch.Tensor, degree: torch.Tensor

@@ -90,12 +90,12 @@ def prepare(
     with threads_for(graph, feat, config):
         started = time.perf_counter()
         prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
-        criticism = prior.criticism
-        if criticism is not None and criticism.noise_share is not None:
+        critic_scores = prior.critic_scores
+        if critic_scores is not None and critic_scores.noise_share is not None:
             stages.append(_stage("critic", started))
             log(
-                f"Critic: {100 * criticism.noise_share:.1f} % of the edges look like random "
-                f"pairs; weights to the power {criticism.power:g}"
+                f"Critic: {100 * critic_scores.noise_share:.1f} % of the edges look like random "
+                f"pairs; weights to the power {critic_scores.power:g}"
             )
         if model.num_clusters == "auto":
             started = time.perf_counter()

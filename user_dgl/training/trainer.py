@@ -76,6 +76,7 @@ class Trainer(GraphTrainer):
         and the stages before training do not learn from them.
     """
 
+    builds_alike = False  # the pairs of A' come from the checkpoint
     optimizer: torch.optim.Adam
 
     def __init__(

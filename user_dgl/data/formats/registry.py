@@ -23,8 +23,8 @@ class Format:
     by_id: bool = False
 
 
-# Every format by the ending in lower case, before a ``.gz``. An array of edges or an adjacency
-# matrix (.npy) and text, which any other ending stands for, are read by `data.edge_list`.
+# Every format by the ending in lower case, before a ``.gz``. Two kinds of files are not here,
+# because `data.edge_list` reads them itself: arrays (.npy), and text, which has any other ending.
 FORMATS: dict[str, Format] = {
     ".npz": Format("user_dgl.data.formats.npz:load_npz"),
     ".mtx": Format("user_dgl.data.formats.matrix_market:load_matrix_market"),
