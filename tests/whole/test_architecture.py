@@ -93,11 +93,11 @@ def test_no_code_asks_which_trainer_it_has():
 
 
 def test_attributes_are_no_file_format():
+    # _dgl watches what DGL puts into its modules; unpickle reads an object of somebody else.
+    apart = {"_dgl", "data.reading.unpickle"}
     for name, _, tree in _modules():
         called = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-        assert "vars" not in called, name
-        # _dgl puts an empty module into DGL.
-        assert "setattr" not in called or name == "_dgl", name
+        assert name in apart or not called & {"vars", "setattr"}, name
 
 
 def test_theta_and_its_optimiser_group_are_known_in_one_place():
