@@ -179,6 +179,7 @@ def test_resume_of_a_finished_run_without_features(tmp_path):
     assert main([*command, "train.resume=true"]) == 0
 
 
+@pytest.mark.slow
 def test_several_processes(run_dir, tmp_path):
     parts = tmp_path / "parts"
     settings = [str(default_config()), *SYNTHETIC, *SETTINGS]

@@ -75,7 +75,12 @@ def test_two_processes_do_what_one_does(alone, tmp_path):
     ("override", "status", "message"),
     [
         ("train.restarts=2", 2, "a distributed run needs train.restarts=1"),
-        ("data.synthetic.num_blocks=900", 2, "expected at least one for each of the 900 blocks"),
+        pytest.param(
+            "data.synthetic.num_blocks=900",
+            2,
+            "expected at least one for each of the 900 blocks",
+            marks=pytest.mark.slow,
+        ),
         ("train.lr=1e200", 3, "loss is not finite"),
     ],
 )
@@ -109,6 +114,7 @@ def _assert_goes_on_to(run_dir, whole):
     np.testing.assert_allclose(found[2], expected[2], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):
     """To the same result as without the fault; and nothing listens beyond this machine."""
     run_dir = tmp_path / "run"
@@ -132,6 +138,7 @@ def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):
     _assert_goes_on_to(run_dir, whole)
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_second_process_alone(tmp_path):
     """It is told, with its status, and what was there is still there."""
     parts, run_dir = tmp_path / "parts", tmp_path / "run"
@@ -164,7 +171,7 @@ def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_p
     assert len(list(run_dir.glob("checkpoint-*.pt"))) == 3
 
 
-@pytest.mark.parametrize("rank", [None, 1])
+@pytest.mark.parametrize("rank", [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_a_signal_stops_all_in_the_same_epoch_and_saves_it(tmp_path, whole, rank):
     """Ctrl-C at the launcher, or a scheduler that ends one of the ranks."""
     run_dir = tmp_path / "run"

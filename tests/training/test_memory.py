@@ -46,6 +46,7 @@ def _train(config, run_dir, *overrides, processes=None):
     return json.loads((run_dir / "result.json").read_text()), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_nodes_and_two_million_edges(tmp_path):
     """Where an N x N matrix would take 160 GB."""
     result, _ = _train(
@@ -110,14 +111,15 @@ RARELY = {
 }  # fmt: skip
 
 
+# One of each way that memory is estimated; the others are slow tests.
+OFTEN = ("gcn", "smooth", "gae", "parts")
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        *(pytest.param(settings, id=name) for name, settings in MODELS.items()),
-        *(
-            pytest.param(settings, id=name, marks=pytest.mark.slow)
-            for name, settings in RARELY.items()
-        ),
+        pytest.param(settings, id=name, marks=[] if name in OFTEN else [pytest.mark.slow])
+        for name, settings in (MODELS | RARELY).items()
     ],
 )
 def test_memory_foretold_is_that_measured(tmp_path, settings):
@@ -127,6 +129,7 @@ def test_memory_foretold_is_that_measured(tmp_path, settings):
     assert foretold == pytest.approx(result["peak_memory_mb"], rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch without gloo")
 def test_memory_foretold_of_two_processes(tmp_path):
     settings = "data.synthetic.num_nodes=100000", "train.epochs=2"

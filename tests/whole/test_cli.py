@@ -311,6 +311,7 @@ def test_progress_is_plain_lines_without_a_terminal(tmp_path, capfd):
     assert "\r" not in printed
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_is_a_bar_below_whole_lines(tmp_path):
     """Each line stands alone on its row of the screen, and the bar is gone in the end."""
     screen, terminal = pty.openpty()

@@ -314,13 +314,13 @@ def test_predict_gives_fitted_nodes_their_clusters(data, adjacency, settings):
 
 
 def test_embedding_of_a_twin(data, model):
-    seen = model._extension._hidden
+    seen = model._out_of_sample._hidden
     kept = []
-    model._extension._hidden = lambda *arguments: kept.append(seen(*arguments)) or kept[-1]
+    model._out_of_sample._hidden = lambda *arguments: kept.append(seen(*arguments)) or kept[-1]
     try:
         model.predict(model.adjacency_, data.feat)
     finally:
-        del model._extension._hidden
+        del model._out_of_sample._hidden
     ((hidden,),) = kept
     np.testing.assert_allclose(hidden[:90], model.embedding_, atol=1e-6)
     np.testing.assert_allclose(hidden[90:], model.embedding_, atol=1e-5)

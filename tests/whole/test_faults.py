@@ -99,7 +99,9 @@ def _started(run_dir, *overrides):
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_a_signal_saves_and_says_how_to_go_on(tmp_path, undisturbed, number):
     run_dir, rarely = tmp_path / "run", "train.checkpoint_every=1000"
     with _started(run_dir, rarely) as process:
