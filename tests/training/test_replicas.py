@@ -37,7 +37,7 @@ def test_the_replica_of_lowest_loss_wins(data, shared):
     "extra",
     [
         ("structure.learnable=false", "loss.davies_bouldin_weight=0.1"),
-        ("structure.shared=false", "loss.observed_edge_weight=0.5"),
+        ("structure.shared=false", "loss.observed_edge_weight=0.5", "seed=1"),
         ("structure.learnable=false", "model.encoder=gae", "model.head=linear"),
     ],
     ids=["fixed", "unshared", "gae"],
@@ -66,8 +66,7 @@ def test_replicas_train_as_if_alone(data, extra):
 
         single._run_epochs = from_same_start
         assert single.fit().restart_losses[0] == pytest.approx(losses[one], rel=1e-4)
-    # Far apart beside the tolerance above, so that the replicas cannot be mistaken for each other.
-    assert max(losses) - min(losses) > 5e-4 * abs(losses[0])
+    assert max(losses) - min(losses) > 1e-3 * abs(losses[0])
 
 
 @pytest.mark.parametrize("kind", ["labels", "hidden"])
