@@ -74,3 +74,17 @@ def test_rows_keep_the_statistics_of_all(density):
     torch.testing.assert_close(rows.squared_norm, whole.squared_norm[ids])
     torch.testing.assert_close(rows.centred_squared_norm, whole.centred_squared_norm[ids])
     assert (rows.shape, whole.shape) == ((3, 12), (30, 12))
+
+
+@pytest.mark.parametrize("density", [0.1, 0.6])
+def test_pattern_counts_each_non_zero_once(density):
+    feat = sp.random(30, 12, density=density, random_state=0, format="csr")
+    feat.data -= 0.5
+    feat.data[0] = 0.0  # a zero that is stored
+    features, ones = FeatureMatrix(feat, torch.float64), torch.eye(30, dtype=torch.float64)
+    expected = torch.from_numpy((feat.toarray() != 0).astype(float))
+    torch.testing.assert_close(features.pattern.t_matmul(ones).t(), expected)
+    rows = torch.arange(5, 9)
+    torch.testing.assert_close(
+        features.rows(rows).pattern.t_matmul(ones[:4, :4]).t(), expected[rows]
+    )

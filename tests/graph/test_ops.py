@@ -22,6 +22,7 @@ ORACLES = {
         graph.src.long(), graph.dst.long()
     ],
     "internal_weight": lambda a, x, graph: (x.t() @ a @ x).diagonal(),
+    "between_weight": lambda a, x, graph: x.t() @ a @ x,
 }
 
 

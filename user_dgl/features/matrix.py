@@ -80,13 +80,22 @@ class FeatureMatrix:
     def rows(self, ids: torch.Tensor) -> "FeatureMatrix":
         """Select the rows ``ids`` (n,); the mean and the variance of all rows are kept."""
         part = copy(self)
-        for name in ("_dense", "_sparse", "_transposed"):
+        for name in ("pattern", "_dense", "_sparse", "_transposed"):
             part.__dict__.pop(name, None)
         part._feat = self._feat[ids.numpy()]
         part.shape = part._feat.shape
         part.squared_norm = self.squared_norm[ids]
         part.centred_squared_norm = self.centred_squared_norm[ids]
         return part
+
+    @cached_property
+    def pattern(self) -> "FeatureMatrix":
+        """The matrix (N, F) that is 1 at each non-zero of X and 0 elsewhere, built when first used.
+
+        Its column statistics are those of its own rows.
+        """
+        ones = sp.csr_matrix(self._feat != 0, dtype=np.float32)
+        return FeatureMatrix(ones, self.dtype, self.device)
 
     # The tensors of the matrix are built when they are first used in a product.
 

@@ -285,3 +285,32 @@ class InternalWeight(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_assignment = neighbors * (2 * grad)
         return grad_weight, grad_assignment, None
+
+
+class BetweenWeight(torch.autograd.Function):
+    """`user_dgl.graph.ops.between_weight`, differentiable in weight and assignment."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: torch.Tensor, assignment: torch.Tensor, graph: Graph
+    ) -> torch.Tensor:
+        columns = assignment.flatten(1)
+        neighbors = _symmetric_product(graph, weight, columns).view_as(assignment)
+        ctx.graph = graph
+        ctx.save_for_backward(assignment, neighbors)
+        return torch.einsum("n...k,n...l->...kl", assignment, neighbors)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        # Y^T A Y is symmetric, so only G + G^T counts. The forward pass has computed A Y.
+        assignment, neighbors = ctx.saved_tensors
+        both = grad + grad.transpose(-1, -2)
+        grad_weight = grad_assignment = None
+        if ctx.needs_input_grad[0]:
+            mixed = torch.einsum("n...k,...kl->n...l", assignment, both)
+            columns = assignment.flatten(1).contiguous()
+            grad_weight = _sampled_dot(ctx.graph, mixed.flatten(1).contiguous(), columns)
+        if ctx.needs_input_grad[1]:
+            grad_assignment = torch.einsum("n...k,...kl->n...l", neighbors, both)
+        return grad_weight, grad_assignment, None

@@ -5,7 +5,8 @@ With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{
 - `neighbor_sum`: :math:`A x + \mathrm{diag}(c) x`, (N, d);
 - `weighted_degree`: :math:`A 1`, (N,);
 - `edge_dot`: :math:`\langle x_u, x_v \rangle` for each pair, (E,), and `pair_dot` for any pairs;
-- `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,).
+- `internal_weight`: :math:`\mathrm{diag}(Y^T A Y)`, (K,);
+- `between_weight`: :math:`Y^T A Y`, (K, K).
 
 Engine ``dgl`` uses DGL's message passing and its autograd (`user_dgl.graph.dgl_engine`) and is the
 reference. Engine ``csr`` computes the same values and gradients with torch's sparse CSR products
@@ -16,6 +17,7 @@ import torch
 
 from user_dgl.errors import InputError
 from user_dgl.graph.csr_engine import (
+    BetweenWeight,
     EdgeDot,
     InternalWeight,
     NeighborSum,
@@ -154,3 +156,34 @@ def internal_weight(
     if engine == "csr":
         return InternalWeight.apply(weight, assignment, graph)
     return (assignment * neighbor_sum(graph, weight, assignment, engine)).sum(0)
+
+
+def between_weight(
+    graph: Graph, weight: torch.Tensor, assignment: torch.Tensor, engine: str
+) -> torch.Tensor:
+    r"""Weight between clusters, both directions: :math:`Y^T A Y`, (K, K).
+
+    The diagonal is that of `internal_weight`, and the sums of the rows are the volumes.
+
+    Parameters
+    ----------
+    graph : Graph
+    weight : Tensor (E,)
+    assignment : Tensor (N, K) or (N, R, K)
+        Y, soft or hard, of one or of R assignments.
+    engine : str
+        ``dgl`` or ``csr``.
+
+    Returns
+    -------
+    Tensor (K, K) or (R, K, K)
+
+    >>> graph, _ = Graph.from_edges(3, [0, 1], [1, 2])
+    >>> clusters = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> between_weight(graph, torch.tensor([1.0, 2.0]), clusters, "csr").tolist()
+    [[2.0, 2.0], [2.0, 0.0]]
+    """
+    if engine == "csr":
+        return BetweenWeight.apply(weight, assignment, graph)
+    neighbors = neighbor_sum(graph, weight, assignment.flatten(1), engine).view_as(assignment)
+    return torch.einsum("n...k,n...l->...kl", assignment, neighbors)
