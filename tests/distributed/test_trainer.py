@@ -49,6 +49,7 @@ SETTINGS = {
     "gcn, engine dgl": (*GCN, "structure.engine=dgl"),
     "gcn, authors' index": (*GCN, "loss.davies_bouldin_form=soft_features"),
     "gcn, index of the embeddings": (*GCN, "loss.davies_bouldin_space=embedding"),
+    "gcn, code length": (*GCN, "loss.code_length_weight=1", "loss.npsi_weight=0"),
     "smooth": (*SMOOTH, "loss.davies_bouldin_weight=0.3"),
     "smooth, A' fixed": (*SMOOTH, "loss.davies_bouldin_weight=0.3", "train.structure_lr=0"),
     "smooth, authors' index": (

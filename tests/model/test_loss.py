@@ -4,11 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
-from graphs import random_graph
+from graphs import cliques, random_graph
 from memberships import random_assignment, random_features
 
 from user_dgl.config import LossConfig
+from user_dgl.features.matrix import FeatureMatrix
+from user_dgl.losses.code_length import edge_bits, edge_sums, feature_bits, feature_sums
 from user_dgl.losses.davies_bouldin import davies_bouldin, davies_bouldin_sums
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.losses.reconstruction import reconstruction_loss
@@ -71,10 +74,11 @@ def test_terms_of_replicas_are_those_of_each(shared, forms):
         observed_edge_weight=0.25,
         observed_edge_form=forms[1],
         reconstruction_weight=0.125,
+        code_length_weight=0.5,
     )
     loss = USERLoss(config, graph, features, "csr", torch.rand(graph.num_edges).double())
     terms = loss(together, torch.Generator().manual_seed(0))
-    assert len(terms) == 5
+    assert len(terms) == 6
     for place, single in enumerate(singles):
         expected = loss(single, torch.Generator().manual_seed(0))
         for name, term in terms.items():
@@ -135,3 +139,49 @@ def test_terms_of_weight_zero_are_left_out():
     loss = USERLoss(config, graph, features, "csr")
     assert set(loss(_state(graph))) == {"npsi", "observed_edges"}
     assert set(loss(_state(graph, learnable=False))) == {"npsi"}
+
+
+def test_code_length_is_bits_for_each_edge_and_non_zero():
+    graph, (features, x) = random_graph(), random_features()
+    state = _state(graph)
+    loss = USERLoss(LossConfig(npsi_weight=0, code_length_weight=3), graph, features, "csr")
+    assignment, (weight,) = state.assignment[:, 0], state.weights
+    bits = edge_bits(edge_sums(state.graph, weight, assignment, "csr"))
+    bits = bits + feature_bits(feature_sums(features.pattern, assignment))
+    (value,) = loss(state)["code_length"]
+    torch.testing.assert_close(value, -3 * bits / (graph.num_edges + (x != 0).sum()))
+
+
+def test_code_length_is_npsi_without_features_and_edges_between_clusters():
+    graph, clique = cliques(4, 5)
+    features = FeatureMatrix(sp.csr_matrix((20, 1)), torch.float64)
+    hard = torch.nn.functional.one_hot(clique).double()
+    state = dataclasses.replace(
+        _state(graph),
+        graph=graph,
+        weights=(torch.ones(graph.num_edges).double(),),
+        observed=torch.ones(graph.num_edges, dtype=torch.bool),
+        assignment=hard[:, None],
+    )
+    terms = USERLoss(LossConfig(code_length_weight=1), graph, features, "csr")(state)
+    torch.testing.assert_close(terms["code_length"], terms["npsi"])
+    assert terms["npsi"].item() == pytest.approx(-2)
+
+
+def test_code_length_raises_weights_inside_clusters_and_lowers_those_between():
+    graph, clique = cliques(2, 6)
+    ends = np.array([0, 1]), np.array([6, 7])
+    pairs, observed = merge_candidates(graph, [ends])
+    weight = torch.full((pairs.num_edges,), 0.5, dtype=torch.float64, requires_grad=True)
+    state = dataclasses.replace(
+        _state(graph),
+        graph=pairs,
+        weights=(weight,),
+        observed=observed,
+        assignment=torch.nn.functional.one_hot(clique).double()[:, None],
+    )
+    features, _ = random_features(12)
+    loss = USERLoss(LossConfig(npsi_weight=0, code_length_weight=1), graph, features, "csr")
+    (gradient,) = torch.autograd.grad(loss(state)["code_length"].sum(), weight)
+    assert (gradient[observed] < 0).all()
+    assert (gradient[~observed] > 0).all()

@@ -106,6 +106,10 @@ RARELY = {
         "large/sbm_1m.yaml", "data.synthetic.num_nodes=30000", "data.synthetic.average_degree=60",
         "model.hidden_feats=[128,64]", "model.dropout=0.5", "model.observed_mix=0.5",
     ),
+    "gcn, code length": (
+        "large/sbm_1m.yaml", "data.synthetic.num_nodes=50000", "loss.code_length_weight=1",
+        "data.synthetic.num_features=1000",
+    ),
     "larger smooth": (*SMOOTH, "data.synthetic.num_nodes=50000"),
     "larger links": (*LINKS, "data.synthetic.num_nodes=50000"),
 }  # fmt: skip

@@ -35,6 +35,12 @@ class LossConfig(Section):
         "centroids fit the embeddings. Needs model.head: centroid.",
         low=0.0,
     )
+    code_length_weight: float = key(
+        0.0,
+        "Weight of minus the bits that the clusters save in the code of the edges of A' and of the "
+        "non-zero features, divided by the number of observed edges and of non-zeros.",
+        low=0.0,
+    )
     observed_edge_weight: float = key(
         0.0,
         "Weight of the penalty on changes of the observed edges' weights in A', the alpha of the "

@@ -95,11 +95,13 @@ class USERLoss:
         + \beta\,\mathrm{DBI}(X, Y) + \alpha\,\mathcal L_{obs}(A')
         + \alpha'\,\| \sigma(H H^T) - A \|_F^2
         - \frac{\delta}{N} \sum_i \log \sum_k e^{\cos(h_i, c_k) / \tau}
+        - \epsilon\,\frac{B_E(A', Y) + B_X(X, Y)}{E + n}
 
     The paper (Eq. 5 and 9) uses NPSI(A', Y), DBI and the reconstruction. The authors' code uses
-    both NPSI terms, DBI and the penalty on the observed edges. The last term is in neither of them;
-    see `user_dgl.model.terms.Mixture`. NPSI depends on the graph only and not on the embeddings,
-    and with DBI alone clusters collapse. The settings in `LossConfig` select the terms of a run.
+    both NPSI terms, DBI and the penalty on the observed edges. The last two terms are in neither of
+    them; see `Mixture` and `CodeLength` in `user_dgl.model.terms`. NPSI depends on the graph only
+    and not on the embeddings, and with DBI alone clusters collapse. The settings in `LossConfig`
+    select the terms of a run.
 
     Every replica has its own loss of this form, and the sum over the replicas is minimised.
 

@@ -16,6 +16,14 @@ from user_dgl.config import LossConfig
 from user_dgl.features.matrix import FeatureMatrix, PointMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
+from user_dgl.losses.code_length import (
+    EdgeSums,
+    FeatureSums,
+    edge_bits,
+    edge_sums,
+    feature_bits,
+    feature_sums,
+)
 from user_dgl.losses.davies_bouldin import DaviesBouldinSums, davies_bouldin, davies_bouldin_sums
 from user_dgl.losses.entropy import PartitionSums, npsi, partition_sums
 from user_dgl.losses.observed_edges import edge_penalty
@@ -238,6 +246,55 @@ class Mixture(SummedTerm):
         return -(sums / problem.num_nodes)
 
 
+class CodeLength(SummedTerm):
+    r"""Bits saved by the clusters in the code of edges and features; not in the paper.
+
+    .. math:: -\frac{B_E(A', Y) + B_X(X_{\ne 0}, Y)}{E + n}
+
+    See `user_dgl.losses.code_length`. Both parts are in bits, so no coefficient stands between
+    them. :math:`B_X` counts each non-zero of X once, whatever its value, because prepared features
+    are weighted and scaled; n is the number of non-zeros. Columns without zeros, such as most
+    real-valued ones, save no bits, and the term then rests on the edges and the other columns.
+
+    E is the number of observed edges. E and n do not depend on A', so the term is linear in the
+    scale of A', and the loss cannot be lowered by a smaller divisor. A pair of clusters k and l
+    with weight w contributes :math:`w \log_2 (P_{kl} / v_k v_l)`: the gradient raises the weights
+    of pairs that the clusters make likely, and lowers those of the others. With A' = A, clusters
+    without edges between them and no features, the term is NPSI.
+    """
+
+    def weight(self, config: LossConfig) -> float:
+        """``code_length_weight``."""
+        return config.code_length_weight
+
+    def sums(
+        self, state: State, problem: Problem, scope: Scope | None
+    ) -> tuple[tuple[EdgeSums, ...], FeatureSums]:
+        """Compute the sums (R / S, K, K) of each A', and those of the features (R, K, F)."""
+        num_clusters = state.assignment.shape[2]
+        edges = tuple(
+            edge_sums(state.graph, weight, columns.unflatten(1, (-1, num_clusters)), problem.engine)
+            for weight, columns in columns_of_each(state.weights, state.joined)
+        )
+        features = problem.features if scope is None else scope.features
+        own = state.joined[: features.shape[0]].unflatten(1, (-1, num_clusters))
+        return edges, feature_sums(features.pattern, own)
+
+    def value(
+        self,
+        sums: tuple[tuple[EdgeSums, ...], FeatureSums],
+        problem: Problem,
+        num_replicas: int,
+        num_clusters: int,
+    ) -> torch.Tensor:
+        """Minus the bits (R,) for each observed edge and each non-zero feature."""
+        edges, features = sums
+        bits = torch.cat([edge_bits(copy) for copy in edges]) + feature_bits(features)
+        # The rows of Y add up to 1, so n does not depend on Y.
+        occurrences = features.occurrences.detach().sum((-2, -1))
+        return -bits / (problem.num_edges + occurrences).clamp_min(1.0)
+
+
 class ObservedEdges(SummedTerm):
     """Penalty on the difference between A' and its first weights on the observed edges.
 
@@ -309,6 +366,7 @@ TERMS: dict[str, Term] = {
     "npsi_observed": ObservedEntropy(),
     "davies_bouldin": DaviesBouldin(),
     "mixture": Mixture(),
+    "code_length": CodeLength(),
     "observed_edges": ObservedEdges(),
     "reconstruction": Reconstruction(),
     "supporting": Supporting(),

@@ -43,6 +43,8 @@ _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
 # A feature that is not 0, with its column: in X and in its transpose, and before the first epoch in
 # float64 and in the matrices that the critic, the view and `FeatureMatrix` make of it.
 _FEATURE, _FEATURE_PREPARED = 16, 26
+# Code length: number of blocks (clusters, features) of each replica.
+_TABLES = 6.0
 # Blocks of the search for neighbours.
 _SEARCH = 250e6
 # Number of dense matrices of smoothed features in the computation of the floors.
@@ -157,7 +159,16 @@ def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int =
     assignment = _ASSIGNMENT + (_DROPOUT if model.logit_dropout else 0)
     width += train.restarts * assignment * _most_clusters(config)
     rows = num_nodes + _HALO_SHARE * halo
-    return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE
+    code = _code_length_bytes(config, feat.shape[1], feat.nnz)
+    return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE + code
+
+
+def _code_length_bytes(config: Config, num_features: int, num_values: float) -> float:
+    """Bytes of the term ``code_length``: the pattern of the features and its tables (K, F)."""
+    if not config.loss.code_length_weight or config.model.kind != "user":
+        return 0.0
+    columns = config.train.restarts * _most_clusters(config)
+    return num_values * _FEATURE + _TABLES * _BYTES_PER_FLOAT * columns * num_features
 
 
 def _drawn_pairs(config: Config) -> int:
@@ -239,7 +250,7 @@ def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> flo
     width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * _most_clusters(config)
     values = feat.nnz * near / max(num_nodes, 1)
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
-    step += near * _BYTES_PER_FLOAT * width
+    step += near * _BYTES_PER_FLOAT * width + _code_length_bytes(config, num_features, values)
     before = feat.nnz * _FEATURE_PREPARED
     if structure.learnable and structure.prior == "critic":
         components = min(structure.critic.num_components, num_features)
