@@ -170,7 +170,7 @@ def test_zero_rows_and_more_clusters_than_nodes():
 def test_no_labels():
     feat = words(np.arange(20) % 2)
     scores = floors(feat, empty_graph(20), 2, seed=0, labels=None)
-    assert scores["smooth_kmeans"] == dict.fromkeys(("nmi", "acc", "ari", "f1"))
+    assert scores["smooth_kmeans"] == dict.fromkeys(("nmi", "acc", "ari", "f1", "ami"))
 
 
 def test_same_seed_same_clusters():

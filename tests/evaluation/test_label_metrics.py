@@ -25,7 +25,9 @@ def noisy_clusters(num_nodes=200, num_classes=4, num_clusters=4, seed=0):
 def test_perfect_whatever_the_numbers():
     labels = [0, 0, 1, 2, 2, 1]
     clusters = [9, 9, -4, 5, 5, -4]
-    assert clustering_metrics(labels, clusters) == dict.fromkeys(("nmi", "acc", "ari", "f1"), 100.0)
+    assert clustering_metrics(labels, clusters) == dict.fromkeys(
+        ("nmi", "acc", "ari", "f1", "ami"), 100.0
+    )
 
 
 def test_by_hand():
@@ -53,6 +55,8 @@ def test_equals_scikit_learn_and_all_matchings(num_classes, num_clusters):
     assert scores["nmi"] == pytest.approx(100 * nmi, abs=1e-9)
     ari = oracle.adjusted_rand_score(labels, clusters)
     assert scores["ari"] == pytest.approx(100 * ari)
+    ami = oracle.adjusted_mutual_info_score(labels, clusters, average_method="arithmetic")
+    assert scores["ami"] == pytest.approx(100 * ami)
     # Classes beyond the real ones stand for "no class", so that every cluster gets a number.
     targets = range(max(num_classes, num_clusters))
     hits = max(
@@ -93,22 +97,22 @@ def test_unlabelled_nodes_are_ignored():
 
 @pytest.mark.parametrize("labels", [None, [UNLABELLED] * 3])
 def test_no_labelled_node(labels):
-    nothing = dict.fromkeys(("nmi", "acc", "ari", "f1"))
+    nothing = dict.fromkeys(("nmi", "acc", "ari", "f1", "ami"))
     assert clustering_metrics(labels, [0, 1, 1]) == nothing
 
 
 @pytest.mark.parametrize(
     ("labels", "clusters", "expected"),
     [
-        # (nmi, acc, ari, f1); one cluster on four nodes has F1 2 * 2 / (2 + 4) and 0.
-        ([0, 0, 1, 1], [5, 5, 5, 5], (0, 50, 0, 100 / 3)),
-        ([3, 3, 3, 3], [0, 0, 1, 1], (0, 50, 0, 200 / 3)),
-        ([3, 3, 3, 3], [1, 1, 1, 1], (0, 100, 100, 100)),
-        ([2], [0], (0, 100, 100, 100)),
+        # (nmi, acc, ari, f1, ami); one cluster on four nodes has F1 2 * 2 / (2 + 4) and 0.
+        ([0, 0, 1, 1], [5, 5, 5, 5], (0, 50, 0, 100 / 3, 0)),
+        ([3, 3, 3, 3], [0, 0, 1, 1], (0, 50, 0, 200 / 3, 0)),
+        ([3, 3, 3, 3], [1, 1, 1, 1], (0, 100, 100, 100, 100)),
+        ([2], [0], (0, 100, 100, 100, 100)),
         # Every node its own class and cluster.
-        ([0, 1, 2], [2, 1, 0], (100, 100, 100, 100)),
+        ([0, 1, 2], [2, 1, 0], (100, 100, 100, 100, 100)),
         # Independent: the counts are all equal.
-        ([0, 0, 1, 1], [0, 1, 0, 1], (0, 50, -50, 50)),
+        ([0, 0, 1, 1], [0, 1, 0, 1], (0, 50, -50, 50, -50)),
     ],
     ids=["one cluster", "one class", "one of each", "one node", "singletons", "independent"],
 )
@@ -123,6 +127,21 @@ def test_nmi_with_one_group_is_exactly_zero(num_nodes):
     groups = np.random.default_rng(0).integers(0, 5, num_nodes)
     assert clustering_metrics(np.zeros(num_nodes, dtype=int), groups)["nmi"] == 0
     assert clustering_metrics(groups, np.zeros(num_nodes, dtype=int))["nmi"] == 0
+
+
+def test_ami_of_many_random_clusters_is_zero_where_nmi_is_not():
+    labels, _ = noisy_clusters(num_nodes=400)
+    clusters = np.random.default_rng(1).integers(0, 100, 400)
+    scores = clustering_metrics(labels, clusters)
+    assert scores["nmi"] > 15
+    assert abs(scores["ami"]) < 3
+
+
+def test_ami_of_unequal_groupings_into_single_nodes():
+    """One of the groupings has only single nodes: what it says is what chance says."""
+    labels, clusters = np.arange(12), np.arange(12) // 2
+    assert clustering_metrics(labels, clusters)["ami"] == pytest.approx(0, abs=1e-6)
+    assert clustering_metrics(clusters, labels)["ami"] == pytest.approx(0, abs=1e-6)
 
 
 def test_ari_does_not_overflow():

@@ -39,7 +39,7 @@ def write_run(path, graph: Graph, weight, clusters, *, ids=None, observed=None, 
             "num_clusters": found,
             "num_clusters_found": found,
             "seconds_total": 1.0,
-            "metrics": dict.fromkeys(("nmi", "acc", "ari", "f1")),
+            "metrics": dict.fromkeys(("nmi", "acc", "ari", "f1", "ami")),
             "versions": versions(),
             **more,
         }

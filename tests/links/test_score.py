@@ -280,7 +280,7 @@ def test_result_json(run_dir):
         assert {name: set(scores) for name, scores in floors.items()} == {
             name: {"auc", "ap"} for name in ("features_cosine", "smoothed_cosine")
         }
-    assert set(result["cluster_metrics"]) == {"nmi", "acc", "ari", "f1"}
+    assert set(result["cluster_metrics"]) == {"nmi", "acc", "ari", "f1", "ami"}
     assert result["cluster_metrics"]["nmi"] is None
     assert [stage["name"] for stage in result["stages"]] == ["critic", "view", "user", "links"]
     assert result["metrics"]["auc"] > 70

@@ -259,7 +259,7 @@ def test_link_prediction(tmp_path):
     assert rows[5][0].startswith("floor ")
     assert rows[5][1] == f"{next(iter(result['floors'].values()))['auc']:.2f}"
     clusters = page.tables["Against the labels, percent"]
-    assert clusters[0] == ["", "NMI", "ACC", "ARI", "F1"]
+    assert clusters[0] == ["", "NMI", "ACC", "ARI", "F1", "AMI"]
     assert clusters[1][1] == f"{result['cluster_metrics']['nmi']:.2f}"
     assert "NMI is" not in page.text
     assert "AUC is" in page.text

@@ -39,7 +39,16 @@ def test_rows_of_real_runs(first):
     rows = read_rows(results, "random-noise")
     assert rows.columns.tolist() == COLUMNS
     assert rows["seed"].tolist() == [0, 1]
-    for column in ("nmi", "acc", "ari", "f1", "weight_auc", "weight_ap", "smooth_kmeans_ari"):
+    for column in (
+        "nmi",
+        "acc",
+        "ari",
+        "f1",
+        "ami",
+        "weight_auc",
+        "weight_ap",
+        "smooth_kmeans_ari",
+    ):
         assert rows[column].between(-100, 100).all(), column
     assert rows["true_share"].between(0, 1).all()
     assert rows["digest"].nunique() == 2

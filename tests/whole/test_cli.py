@@ -72,7 +72,7 @@ def test_result_json(run_dir):
     result = json.loads((run_dir / "result.json").read_text())
     assert result["task"] == "clustering"
     assert (result["num_nodes"], result["num_clusters"], result["epochs"]) == (120, 5, 20)
-    assert set(result["metrics"]) == {"nmi", "acc", "ari", "f1"}
+    assert set(result["metrics"]) == {"nmi", "acc", "ari", "f1", "ami"}
     assert set(result["scores"]) == {"npsi", "modularity", "conductance", "davies_bouldin"}
     assert set(result["floors"]) == {"features_kmeans", "smooth_kmeans"}
     assert set(result["noise"]) == {

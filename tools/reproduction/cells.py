@@ -25,8 +25,9 @@ from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
-METRICS = ["nmi", "acc", "ari", "f1"]
+METRICS = ["nmi", "acc", "ari", "f1", "ami"]
 ASSIGNMENTS = ["head", "kmeans", "consensus"]
+FLOOR_METRICS = ["nmi", "acc", "ari", "ami"]
 FLOORS = ["features_kmeans", "smooth_kmeans"]
 # Of link prediction.
 LINK_METRICS = ["auc", "ap"]
@@ -36,7 +37,7 @@ COLUMNS = [
     *KEY,
     *METRICS,
     *(f"nmi_{name}" for name in ASSIGNMENTS),
-    *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in FLOORS for m in METRICS[:3]),
+    *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in FLOORS for m in FLOOR_METRICS),
     *(f"{score}_{m}" for score in LINK_SCORES for m in LINK_METRICS),
     *(f"{p}{f}_{m}" for p in ("", "prepared_") for f in LINK_FLOORS for m in LINK_METRICS),
     *(

@@ -77,6 +77,11 @@ def report(table: str, rows: pd.DataFrame, cells: Sequence[Cell]) -> str:
 # Pages
 
 
+def _metrics_known(rows: pd.DataFrame) -> list[str]:
+    """Metrics that a page shows. Cells of versions before 0.4.0 have no AMI."""
+    return ["nmi", "acc", "ari", *(["ami"] if rows["ami"].notna().any() else [])]
+
+
 def _noise_page(table: str, notes: Sequence[str]) -> Callable:
     def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         lines, appendix = [LEGEND, *notes, ""], []
@@ -86,7 +91,7 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
             chosen = _in_order(rows[rows["dataset"] == dataset], plan)
             columns = [f"{rate} %" for rate in rates]
             lines += [f"## {NAMES.get(dataset, dataset)}", ""]
-            for metric in ("nmi", "acc", "ari"):
+            for metric in _metrics_known(chosen):
                 printed = paper_rows(table, dataset, rates) if metric == "nmi" else []
                 floors = floor_rows(chosen, metric, planned)
                 methods = method_rows(chosen, metric, planned)
@@ -176,7 +181,8 @@ def _unseen_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     lines = [LEGEND, "The same recipe on every set. " + PAIRED_LEGEND, ""]
     floors = [floor for floor in FLOORS if rows[f"{floor}_nmi"].notna().any()]
     header = [
-        *("data set", "NMI", "ACC", "ARI"),
+        "data set",
+        *(metric.upper() for metric in _metrics_known(rows)),
         *(f"{FLOORS[f]} NMI" for f in floors),
         *(f"NMI − {FLOORS[f]}" for f in floors),
     ]
@@ -186,7 +192,7 @@ def _unseen_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         for dataset in in_plan_order(plan, "dataset", at_rate["dataset"]):
             chosen = at_rate[at_rate["dataset"] == dataset]
             n = num_planned(plan, dataset, rate)
-            scores = ["nmi", "acc", "ari", *(f"{floor}_nmi" for floor in floors)]
+            scores = [*_metrics_known(rows), *(f"{floor}_nmi" for floor in floors)]
             body.append(
                 [NAMES.get(dataset, dataset)]
                 + [mean_std(chosen[column], n) for column in scores]

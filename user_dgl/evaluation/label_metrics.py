@@ -1,14 +1,15 @@
 """Metrics that compare clusters with labels, after training.
 
-All scores are plain Python floats in percent. They are in 0 to 100, except the adjusted Rand index,
-which can be negative. A score that is undefined for its input is None, never NaN.
+All scores are plain Python floats in percent. They are in 0 to 100, except the adjusted Rand index
+and the adjusted mutual information, which can be negative. A score that is undefined for its input
+is None, never NaN.
 """
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import f1_score, normalized_mutual_info_score
+from sklearn.metrics import adjusted_mutual_info_score, f1_score, normalized_mutual_info_score
 from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
 
 from user_dgl.data import UNLABELLED
@@ -16,7 +17,7 @@ from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
 
 
 def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, float | None]:
-    """NMI, accuracy, adjusted Rand index and macro-F1 of clusters against classes, in percent.
+    """NMI, accuracy, ARI, macro-F1 and AMI of clusters against classes, in percent.
 
     * ``nmi``: ``2 I(L; C) / (H(L) + H(C))``, normalised by the arithmetic mean of the entropies.
     * ``acc``: share of the nodes whose cluster is matched to their class. The matching of clusters
@@ -25,6 +26,10 @@ def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, flo
       can be negative.
     * ``f1``: mean F1 of the classes under the same matching. Nodes in a cluster without a class
       count as wrong. A class without a cluster has F1 0.
+    * ``ami``: adjusted mutual information, ``(I - E) / ((H(L) + H(C)) / 2 - E)``, where E is the
+      expected mutual information of random groupings of the same sizes (Vinh, Epps and Bailey,
+      2010). NMI grows with the number of clusters even for random ones, but AMI is then 0 on
+      average, so it can be negative.
 
     Only nodes with a label count. The scores do not depend on the numbering of the clusters.
 
@@ -37,7 +42,7 @@ def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, flo
 
     Returns
     -------
-    dict of nmi, acc, ari, f1
+    dict of nmi, acc, ari, f1, ami
         All None if no node has a label.
 
     Raises
@@ -49,18 +54,18 @@ def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, flo
     -----
     If there is a single class or a single cluster, one carries no information about the other, and
     NMI is 0. This includes the case of a single class and a single cluster, for which scikit-learn
-    gives 1. In that case ARI is 100, as always if the two groupings are equal. If only one of the
-    two is single, ARI is 0.
+    gives 1. In that case ARI and AMI are 100, as always if the two groupings are equal. If only one
+    of the two is single, both are 0.
 
     >>> clustering_metrics([0, 0, 1, 1, -1], [7, 7, 3, 3, 3])
-    {'nmi': 100.0, 'acc': 100.0, 'ari': 100.0, 'f1': 100.0}
+    {'nmi': 100.0, 'acc': 100.0, 'ari': 100.0, 'f1': 100.0, 'ami': 100.0}
     """
     clusters = as_array(clusters)
     labels = np.full(len(clusters), UNLABELLED) if labels is None else as_array(labels)
     check_equal_length(labels=labels, clusters=clusters)
     labelled = labels != UNLABELLED
     if not labelled.any():
-        return {"nmi": None, "acc": None, "ari": None, "f1": None}
+        return dict.fromkeys(("nmi", "acc", "ari", "f1", "ami"))
     labels, clusters, table = _contingency(labels[labelled], clusters[labelled])
     matched = _matched_class(table)
     hits = table[matched[matched >= 0], np.flatnonzero(matched >= 0)].sum()
@@ -72,6 +77,7 @@ def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, flo
         "acc": 100.0 * float(hits) / len(labels),
         "ari": _ari(table),
         "f1": 100.0 * float(f1),
+        "ami": _ami(labels, clusters, table),
     }
 
 
@@ -106,6 +112,16 @@ def _nmi(labels: np.ndarray, clusters: np.ndarray, table: np.ndarray) -> float:
     # scikit-learn computes in float64. torchmetrics computes in float32 and gives a perfect
     # clustering less than 100.
     return 100.0 * float(normalized_mutual_info_score(labels, clusters))
+
+
+def _ami(labels: np.ndarray, clusters: np.ndarray, table: np.ndarray) -> float:
+    # The number of pairs (class, cluster) that occur is that of the classes and that of the
+    # clusters only if the groupings are equal. For groupings into single nodes the formula is 0/0.
+    if table.shape[0] == table.shape[1] == np.count_nonzero(table):
+        return 100.0
+    if min(table.shape) == 1:
+        return 0.0
+    return 100.0 * float(adjusted_mutual_info_score(labels, clusters))
 
 
 def _ari(table: np.ndarray) -> float:
