@@ -13,6 +13,7 @@ from cells_of_tables import TINY, cell_of, result_of
 from reproduction import cells as cells_module
 from reproduction import figures, plan
 from reproduction.cells import COLUMNS, read_rows, run_cells, survey
+from reproduction.children import Children, Failure
 
 from user_dgl.cli import main
 
@@ -126,14 +127,14 @@ def test_a_failing_cell_is_reported_and_the_others_go_on(
 
 def test_an_interrupt_ends_the_trainings(monkeypatch, tmp_path):
     _instead_of_python(monkeypatch, tmp_path, "echo started >&2; exec sleep 60")
-    children = cells_module._Children({"PATH": "/usr/bin:/bin"})
+    children = Children({"PATH": "/usr/bin:/bin"})
     with ThreadPoolExecutor() as pool:
         running = pool.submit(children._run, [sys.executable])
         while not children._running:
             time.sleep(0.01)
         children.stop()
         assert running.result(timeout=10)[0] == -signal.SIGTERM
-    with pytest.raises(cells_module._Failure):  # one that was about to start
+    with pytest.raises(Failure):  # one that was about to start
         children.user_dgl([])
 
 
@@ -147,7 +148,7 @@ def in_process(monkeypatch):
         with one_at_a_time:
             return main(command[4:]), ""
 
-    monkeypatch.setattr(cells_module._Children, "_run", run)
+    monkeypatch.setattr(Children, "_run", run)
 
 
 def test_an_attack_is_made_once_for_all_methods(tmp_path, in_process):

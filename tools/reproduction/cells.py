@@ -4,22 +4,20 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
-import user_dgl
+from reproduction import runs
+from reproduction.children import Children, Failure
+from reproduction.rivals import lacks
 from user_dgl.config import Config, load_config
 from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
@@ -49,8 +47,9 @@ COLUMNS = [
         "critic_power",
         "num_clusters_found",
     ),
-    *("seconds", "peak_memory_mb", "digest", "user_dgl"),
+    *("seconds", "wall_seconds", "peak_memory_mb", "digest", "user_dgl"),
 ]
+_NOISE = ["weight_auc", "weight_ap", "estimated_share", "true_share"]
 _TEXT = ["table", "dataset", "method", "kind", "digest", "user_dgl"]
 
 
@@ -71,6 +70,11 @@ class Cell:
         Settings beside the seed and the floors.
     keeps_run : bool
         Whether the run directory stays, for figures.
+    by : str
+        ``user-dgl``, ``floors`` (only the floors are computed) or ``rival`` (the method is a key of
+        `reproduction.rivals.RIVALS`).
+    with_floors : bool
+        Whether a training computes the floors too, in its own time and memory.
     """
 
     table: str
@@ -82,6 +86,8 @@ class Cell:
     config: Path
     overrides: tuple[str, ...] = ()
     keeps_run: bool = False
+    by: str = "user-dgl"
+    with_floors: bool = True
 
     @property
     def key(self) -> tuple:
@@ -91,7 +97,8 @@ class Cell:
     @property
     def settings(self) -> list[str]:
         """All overrides except ``output_dir``."""
-        return [*self.overrides, f"seed={self.seed}", "eval.floors=true"]
+        floors = str(self.with_floors).lower()
+        return [*self.overrides, f"seed={self.seed}", f"eval.floors={floors}"]
 
     def __str__(self) -> str:
         return f"{self.table} {self.dataset} {self.method} {self.rate} % seed {self.seed}"
@@ -128,6 +135,18 @@ def settings_digest(config: Config) -> str:
     )
     changed = _changed(to_plain(config), to_plain(load_config(None)))
     return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def cell_digest(cell: Cell, config: Config) -> str:
+    """`settings_digest`, for floors and rivals of the settings that they read."""
+    if cell.by == "user-dgl":
+        return settings_digest(config)
+    plain = to_plain(replace(config, data=replace(config.data, root=None)))
+    read = {"method": cell.method, "seed": config.seed, "data": plain["data"]}
+    read["num_clusters"] = config.model.num_clusters
+    if cell.by == "floors":
+        read["features"] = plain["features"]
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _changed(plain: dict, default: dict) -> dict:
@@ -174,7 +193,7 @@ def survey(cells: Sequence[Cell], results: Path) -> Survey:
     }
     for cell in cells:
         try:
-            digest = settings_digest(load_config(cell.config, cell.settings))
+            digest = cell_digest(cell, load_config(cell.config, cell.settings))
         except InputError as error:
             found.unusable[cell] = str(error)
             continue
@@ -200,11 +219,14 @@ class Outcome:
     failed : dict
         Last line of its error output, by cell.
     interrupted : bool
+    left_out : dict
+        Message that names the missing package, by cell.
     """
 
     done: int
     failed: dict[Cell, str]
     interrupted: bool = False
+    left_out: dict[Cell, str] = field(default_factory=dict)
 
 
 def grouped(messages: dict[Cell, str]) -> list[str]:
@@ -242,12 +264,29 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
     pending = [*state.missing, *state.stale, *(state.finished if force else [])]
     if not force:
         pending = _reuse_rows(pending, state, results, outcome)
+    missing = {cell: lacks(cell.method) for cell in pending if cell.by == "rival"}
+    outcome.left_out = {cell: message for cell, message in missing.items() if message}
+    pending = [cell for cell in pending if cell not in outcome.left_out]
     if not pending:
         return outcome
     # One thread even for a single job: a second thread gains little here and costs much on shared
     # cores.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    children = _Children(environment, anew=force)
+    with tempfile.TemporaryDirectory(prefix="user-dgl-cells-") as folder:
+        children = Children(environment, Path(folder), anew=force)
+        _run_all(pending, results, jobs, state, children, outcome)
+    return outcome
+
+
+def _run_all(
+    pending: list[Cell],
+    results: Path,
+    jobs: int,
+    state: Survey,
+    children: Children,
+    outcome: Outcome,
+) -> None:
+    """Run cells, ``jobs`` at a time, and write what they give to disk and to ``outcome``."""
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(pending), unit="cell") as bar:
         try:
             futures = {pool.submit(_train, cell, results, children): cell for cell in pending}
@@ -255,7 +294,7 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
                 cell = futures[future]
                 try:
                     result = future.result()
-                except (_Failure, OSError, ValueError) as error:
+                except (Failure, OSError, ValueError) as error:
                     outcome.failed[cell] = str(error)
                     bar.write(f"Failed: {cell}: {error}")
                 else:
@@ -266,93 +305,16 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
             outcome.interrupted = True
             pool.shutdown(wait=False, cancel_futures=True)
             children.stop()
-    return outcome
 
 
-class _Failure(Exception):
-    """A training ended without a result; the text is shown to the user."""
-
-
-class _Children:
-    """The running processes, so that an interrupt can end all of them."""
-
-    def __init__(self, environment: dict[str, str], anew: bool = False):
-        self._environment = environment
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen] = set()
-        self._stopped = False
-        self._anew = anew
-        self._making: dict[Path, threading.Lock] = {}
-        self._made: set[Path] = set()
-
-    def make(self, file: Path, arguments: list[str]) -> None:
-        """Run ``user-dgl ARGUMENTS`` to write a file, once for all cells that need it."""
-        with self._lock:
-            lock = self._making.setdefault(file, threading.Lock())
-        with lock:
-            if file in self._made or (file.exists() and not self._anew):
-                return
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.unlink(missing_ok=True)
-            self.user_dgl([*arguments, "--out", str(file)])
-            self._made.add(file)
-
-    def user_dgl(self, arguments: list[str]) -> None:
-        """Run ``user-dgl ARGUMENTS`` and raise `_Failure` if it fails."""
-        # -P: run the package that this script imports, not one in the current folder.
-        status, errors = self._run([sys.executable, "-P", "-m", "user_dgl", *arguments])
-        if status:
-            lines = [line for line in errors.splitlines() if line.strip()]
-            raise _Failure(lines[-1].strip() if lines else f"exit status {status}")
-
-    def _run(self, command: list[str]) -> tuple[int, str]:
-        """Run a command and return its exit status and error output."""
-        with self._lock:
-            if self._stopped:
-                raise _Failure("interrupted")
-            child = subprocess.Popen(
-                command,
-                env=self._environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-            )
-            self._running.add(child)
-        _, errors = child.communicate()
-        with self._lock:
-            self._running.discard(child)
-        return child.returncode, errors
-
-    def stop(self):
-        with self._lock:
-            self._stopped = True
-            for child in self._running:
-                child.terminate()
-
-
-def _train(cell: Cell, results: Path, children: _Children) -> dict:
-    """Train a cell and return the content of ``result.json``."""
-    settings = cell.settings
-    if cell.kind == "metattack":
-        # An attack takes longer than a training, so it is made once for all methods.
-        config = load_config(cell.config, cell.settings)
-        recipe = json.dumps([user_dgl.__version__, cell.seed, to_plain(config)["data"]])
-        recipe = hashlib.sha256(recipe.encode()).hexdigest()[:8]
-        name = f"{cell.dataset}-{cell.rate}-seed{cell.seed}-{recipe}.npz"
-        file = (results / "attacked" / name).resolve()
-        children.make(file, ["perturb", *cell.perturbing])
-        settings = [*settings, f"data.noise={json.dumps({'kind': 'file', 'file': str(file)})}"]
-    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
-        run = Path(folder) / "run"
-        children.user_dgl(["train", str(cell.config), *settings, f"output_dir={run}"])
-        result = json.loads((run / "result.json").read_text())
-        if cell.keeps_run:
-            kept = cell.run_dir(results)
-            shutil.rmtree(kept, ignore_errors=True)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(run, kept)
-        return result
+def _train(cell: Cell, results: Path, children: Children) -> dict:
+    """Run a cell and return the content of ``result.json``, for floors and rivals its like."""
+    settings = runs.with_readable_labels(cell, children)
+    if cell.by == "floors":
+        return runs.floors(cell, settings, children)
+    if cell.by == "rival":
+        return runs.rival(cell, settings, children)
+    return runs.training(cell, settings, results, children)
 
 
 def result_row(cell: Cell, result: dict, digest: str) -> dict:
@@ -370,15 +332,16 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
     -------
     dict, by column
     """
-    noise = result["noise"]
+    noise = result.get("noise", {})
     row = {
         **dict(zip(KEY, cell.key, strict=True)),
-        **result["metrics"],
-        **{key: noise[key] for key in ("weight_auc", "weight_ap", "estimated_share", "true_share")},
+        **result.get("metrics", {}),
+        **{key: noise.get(key) for key in _NOISE},
         "self_share": (result.get("view") or {}).get("self_share"),
         "critic_power": (result.get("critic") or {}).get("power"),
-        "num_clusters_found": result["num_clusters_found"],
-        "seconds": result["seconds_total"],
+        "num_clusters_found": result.get("num_clusters_found"),
+        "seconds": result.get("seconds_total"),
+        "wall_seconds": result.get("wall_seconds"),
         "peak_memory_mb": result["peak_memory_mb"],
         "digest": digest,
         "user_dgl": result["versions"]["user_dgl"],

@@ -1,0 +1,86 @@
+"""The processes that cells run in."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Failure(Exception):
+    """A process ended without a result; the text is shown to the user."""
+
+
+class Children:
+    """The running processes, so that an interrupt can end all of them.
+
+    Attributes
+    ----------
+    folder : Path or None
+        For files that several cells read and that nobody needs afterwards.
+    """
+
+    def __init__(self, environment: dict[str, str], folder: Path | None = None, anew: bool = False):
+        self.folder = folder
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen] = set()
+        self._stopped = False
+        self._anew = anew
+        self._making: dict[Path, threading.Lock] = {}
+        self._made: set[Path] = set()
+
+    def make(self, file: Path, write: Callable[[], object]) -> None:
+        """Call ``write`` to write a file, once for all cells that need it."""
+        with self._lock:
+            lock = self._making.setdefault(file, threading.Lock())
+        with lock:
+            if file in self._made or (file.exists() and not self._anew):
+                return
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            write()
+            self._made.add(file)
+
+    def user_dgl(self, arguments: list[str]) -> float:
+        """Run ``user-dgl ARGUMENTS``, as `script`."""
+        return self._checked(["-m", "user_dgl", *arguments])
+
+    def script(self, file: Path, arguments: list[str]) -> float:
+        """Run a Python script and return its wall seconds; raise `Failure` if it fails."""
+        return self._checked([str(file), *arguments])
+
+    def _checked(self, arguments: list[str]) -> float:
+        started = time.perf_counter()
+        # -P: run the package that this script imports, not one in the current folder.
+        status, errors = self._run([sys.executable, "-P", *arguments])
+        if status:
+            lines = [line for line in errors.splitlines() if line.strip()]
+            raise Failure(lines[-1].strip() if lines else f"exit status {status}")
+        return time.perf_counter() - started
+
+    def _run(self, command: list[str]) -> tuple[int, str]:
+        """Run a command and return its exit status and error output."""
+        with self._lock:
+            if self._stopped:
+                raise Failure("interrupted")
+            child = subprocess.Popen(
+                command,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+            self._running.add(child)
+        _, errors = child.communicate()
+        with self._lock:
+            self._running.discard(child)
+        return child.returncode, errors
+
+    def stop(self):
+        with self._lock:
+            self._stopped = True
+            for child in self._running:
+                child.terminate()

@@ -1,0 +1,78 @@
+"""What rivals and floors read: the noisy graph of a cell in a file, and the scores of the floors.
+
+``python inputs.py graph OUT.npz CONFIG [key=value ...]`` writes the graph that a training of these
+settings would see, with its labels; ``python inputs.py floors OUT.json CONFIG [key=value ...]`` the
+scores of the four floors. Both are processes of their own, so that a failure or their memory
+touches no other cell.
+"""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def write_labels(communities: Path, out: Path) -> None:
+    """Write the communities of a file of the LFR benchmark as rows ``node,label``.
+
+    Parameters
+    ----------
+    communities : Path
+        Gzipped JSON, ``{"communities": [[node, ...], ...]}``; each node in one community.
+    out : Path
+    """
+    with gzip.open(communities, "rt") as stream:
+        groups = json.load(stream)["communities"]
+    rows = (f"{node},{label}\n" for label, group in enumerate(groups) for node in group)
+    out.write_text("node,label\n" + "".join(rows))
+
+
+def write_graph(out: Path, config_file: str, settings: list[str]) -> None:
+    """Write the noisy graph of a config and its labels: CSR ``indices``, ``indptr``, ``labels``."""
+    from user_dgl.config import load_config
+    from user_dgl.pipeline.inputs import load_noisy_data
+
+    data, noisy, _ = load_noisy_data(load_config(config_file, settings), lambda line: None)
+    if data.labels is None:
+        raise SystemExit("error: the data have no labels")
+    adjacency = noisy.graph.to_scipy().tocsr()
+    np.savez(
+        out,
+        indices=adjacency.indices.astype(np.int32),
+        indptr=adjacency.indptr.astype(np.int32),
+        labels=data.labels,
+    )
+
+
+def write_floors(out: Path, config_file: str, settings: list[str]) -> None:
+    """Write ``{"floors": ..., "floors_prepared": ..., "peak_memory_mb": ...}`` as JSON.
+
+    The sections are those of ``result.json``. Both are always there: where the preparation changes
+    no column, they are equal.
+    """
+    from user_dgl.config import load_config
+    from user_dgl.evaluation.floors import floors
+    from user_dgl.pipeline.inputs import read_inputs
+    from user_dgl.runtime.machine import peak_memory_mb
+
+    inputs = read_inputs(load_config(config_file, settings), lambda line: None)
+    config = inputs.config
+    scores = {
+        name: floors(
+            feat, inputs.noisy.graph, config.model.num_clusters, config.seed, inputs.data.labels
+        )
+        for name, feat in (("floors", inputs.raw_feat), ("floors_prepared", inputs.feat))
+    }
+    out.write_text(json.dumps(scores | {"peak_memory_mb": peak_memory_mb()}))
+
+
+def main(arguments: list[str]) -> None:
+    """Run a command line."""
+    kind, out, config_file, *settings = arguments
+    {"graph": write_graph, "floors": write_floors}[kind](Path(out), config_file, settings)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
