@@ -23,7 +23,7 @@ DESCRIPTIONS = {
     "baselines": "the paper's baselines and USER-DGL, by this code, beside the paper's figures",
     "meta-attack-own": "the same under our own meta-attack",
     "supported": "each model.encoder with USER and without",
-    "unseen": "the default config on data sets that it was not made for",
+    "default": "the default config on every graph with labels, beside its floors and other tools",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
     "link": "AUC and AP of link prediction under random flips, beside floors, GAE and paper",
@@ -87,6 +87,8 @@ def main(argv: list[str] | None = None) -> int:
         write_report(name, whole[name], arguments.results)
         for line in grouped(outcome.failed):
             print(f"failed: {line}", file=sys.stderr)
+        for line in grouped(outcome.left_out):
+            print(f"left out: {line}", file=sys.stderr)
         if outcome.interrupted:
             print("interrupted; the same command goes on from here", file=sys.stderr)
             return 130

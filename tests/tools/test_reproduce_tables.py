@@ -242,7 +242,7 @@ def test_paper_is_whole():
             figures_of_set = paper.printed(table, dataset)
             assert len(figures_of_set) == 5 * len(plan.FLIP_RATES)
             assert figures_of_set["mean"].between(60, 97).all()
-    assert paper.printed("unseen", "acm").empty
+    assert paper.printed("default", "acm").empty
 
 
 def test_pictures(tmp_path):
@@ -298,8 +298,13 @@ def test_readme_holds_short_tables_between_its_marks(tmp_path, trained, read_onc
     scored = result_of(links={"test": {"dot": {"auc": 91.0, "ap": 92.0}}})
     row = cells_module.result_row(gae, scored, survey([gae], tmp_path).digests[gae.key])
     cells_module.add_rows(tmp_path, [row])
-    tables = dict.fromkeys(("random-noise", "meta-attack", "unseen"), lambda: cells)
-    tables |= {"large": plan.large, "parts": plan.parts, "supported": plan.supported}
+    tables = dict.fromkeys(("random-noise", "meta-attack"), lambda: cells)
+    tables |= {
+        "default": plan.default,
+        "large": plan.large,
+        "parts": plan.parts,
+        "supported": plan.supported,
+    }
     for name in ("baselines", "link", "meta-attack-own"):  # of ten seeds two: each is read again
         tables[name] = partial(_with_two_seeds, plan.TABLES[name])
     file = tmp_path / "README.md"

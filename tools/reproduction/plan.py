@@ -9,37 +9,11 @@ from pathlib import Path
 
 from reproduction import paper
 from reproduction.cells import Cell
+from reproduction.datasets import ATTACKED, DATASETS, FEATURELESS, LFR, attacked
+from reproduction.rivals import RIVALS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
-# Data section and number of clusters of each set; paths as in the data folder.
-DATASETS = {
-    "cora": ({"kind": "planetoid", "path": "planetoid", "name": "cora"}, 7),
-    "citeseer": ({"kind": "planetoid", "path": "planetoid", "name": "citeseer"}, 6),
-    "wiki": ({"kind": "wiki", "path": "wiki"}, 17),
-    "pubmed": ({"kind": "planetoid", "path": "planetoid", "name": "pubmed"}, 3),
-    "acm": ({"kind": "npz", "path": "graphdata_npz/acm.npz"}, 3),
-    "dblp": ({"kind": "npz", "path": "graphdata_npz/dblp.npz"}, 4),
-    "amazon_photo": ({"kind": "npz", "path": "graphdata_npz/amazon_photo.npz"}, 8),
-    "coauthor_cs": ({"kind": "npz", "path": "graphdata_npz/coauthor_cs.npz"}, 15),
-    "uai2010": ({"kind": "npz", "path": "graphdata_npz/uai.npz"}, 19),
-    "cora_ml": ({"kind": "npz", "path": "prognn_meta/cora_ml.npz"}, 7),
-    "facebook": ({"kind": "musae", "path": "musae/facebook"}, 4),
-    "twitch_de": ({"kind": "musae", "path": "musae/twitch_DE"}, 2),
-    "amazon_computers": ({"kind": "npz", "path": "graphdata_npz/amazon_cs.npz"}, 10),
-    "coauthor_physics": ({"kind": "npz", "path": "graphdata_npz/coauthor_phy.npz"}, 5),
-}
-# The attacked graphs have the nodes of the largest component; PubMed's has all nodes, in the order
-# of Planetoid.
-_LARGEST = {"kind": "npz", "largest_component": True}
-ATTACKED = {
-    "cora": ({**_LARGEST, "path": "prognn_meta/cora.npz"}, 7),
-    "citeseer": ({**_LARGEST, "path": "prognn_meta/citeseer.npz"}, 6),
-    "cora_ml": ({**_LARGEST, "path": "prognn_meta/cora_ml.npz"}, 7),
-    # It has no features: the neighbours of a node serve as its features.
-    "polblogs": ({**_LARGEST, "path": "prognn_meta/polblogs.npz"}, 2),
-    "pubmed": DATASETS["pubmed"],
-}
 # Data sets that take only this number of seeds.
 FEW_SEEDS = {"pubmed": 3}
 
@@ -67,12 +41,18 @@ FLIP_RATES = (0, 10, 20, 30, 40, 50)
 ATTACK_RATES = (5, 10, 15, 20, 25)
 SEEDS = range(10)
 
-UNSEEN = (
-    "acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml", "pubmed",
-    "amazon_computers", "coauthor_physics", "facebook", "twitch_de",
+# The table of the default config: graphs with features, clean and with flips; attacked graphs at
+# the highest rate that is published; graphs without features, clean.
+DEFAULT = (
+    "cora", "citeseer", "wiki", "acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml",
+    "pubmed", "amazon_computers", "coauthor_physics", "facebook", "twitch_de",
 )  # fmt: skip
-UNSEEN_RATES = (0, 50)
-UNSEEN_SEEDS = range(3)
+DEFAULT_ATTACKED = ("cora_ml", "pubmed", "polblogs")
+DEFAULT_ATTACK_RATE = 25
+# Graphs whose run takes more than a minute have five seeds.
+DEFAULT_SEEDS, DEFAULT_FEW_SEEDS = range(10), range(5)
+DEFAULT_SLOW = {"coauthor_physics", *(name for name in LFR if name.startswith("lfr_50000"))}
+END_RATES = (0, 50)
 
 # Nodes and edges of the real graphs of configs/large/; each graph has its own config.
 LARGE = {
@@ -142,6 +122,7 @@ LINK_METHODS = {
 }
 LINK = ("citeseer", "wiki")
 LINK_UNSEEN = ("cora", "pubmed", "coauthor_physics")
+LINK_UNSEEN_SEEDS = range(3)
 
 # For each data set: name, config, overrides. The others are compared with the first.
 _GRADIENT = ["train.structure_lr=0.02", "loss.observed_edge_weight=10"]
@@ -180,12 +161,26 @@ GRID = {
 PARAMETERS_RATE = 10
 PARAMETERS_SEEDS = range(5)
 
-# Seeds and data sets that --thin keeps, beside two rates: half an hour on two cores at most.
+# Seeds and data sets that --thin keeps, beside two rates of each data set: half an hour on two
+# cores at most.
 THIN_SEEDS = range(2)
 THIN_DATASETS = {
     "baselines": ("cora", "citeseer"),
     "meta-attack-own": ("cora", "citeseer"),
     "link": LINK,
+    "default": (
+        "cora",
+        "citeseer",
+        "wiki",
+        "acm",
+        "amazon_photo",
+        "lastfm_asia",
+        "email_eu_core",
+        "polblogs",
+        "lfr_1000_0.1",
+        "lfr_1000_0.3",
+        "lfr_1000_0.5",
+    ),
 }
 
 CASE_STUDY = [("cora", "USER-DGL", 50, 0)]
@@ -211,16 +206,14 @@ def random_noise() -> list[Cell]:
 def meta_attack() -> list[Cell]:
     """The published attacked graphs."""
     cells = []
-    for dataset, (data, num_clusters) in ATTACKED.items():
+    for dataset in ATTACKED:
         for method in METHODS_OF[dataset]:
             config = CONFIGS / config_name("meta-attack", dataset, method)
             for rate in ATTACK_RATES:
-                file = f"prognn_meta/{dataset}_meta_adj_{rate / 100:g}.npz"
-                noisy = {**data, "noise": {"kind": "file", "file": file}}
                 cells += [
                     Cell(
                         "meta-attack", dataset, method, "file", rate, seed, config,
-                        _data_overrides(noisy, num_clusters),
+                        _data_overrides(*attacked(dataset, rate)),
                     )
                     for seed in SEEDS[: FEW_SEEDS.get(dataset)]
                 ]  # fmt: skip
@@ -271,19 +264,41 @@ def supported() -> list[Cell]:
             (encoder, (*settings, *WITHOUT_USER, *_ALONE.get(encoder, ()))),
             (f"{encoder} with USER", settings),
         )
-        for rate in UNSEEN_RATES
+        for rate in END_RATES
         for seed in SUPPORTED_SEEDS
     ]  # fmt: skip
 
 
-def unseen() -> list[Cell]:
-    """One config, unchanged, on data sets that it was not made for."""
-    return [
-        _cell("unseen", dataset, "default", rate, seed)
-        for dataset in UNSEEN
-        for rate in UNSEEN_RATES
-        for seed in UNSEEN_SEEDS
+def default() -> list[Cell]:
+    """The default config on every graph with labels, beside its floors and other tools."""
+    # Each graph: its name in the table, data, number of clusters, kind and rate of noise.
+    graphs = [
+        *(
+            (name, *DATASETS[name], "random_flip" if rate else "none", rate)
+            for name in DEFAULT
+            for rate in END_RATES
+        ),
+        *(
+            (f"{name}_attacked", *attacked(name, DEFAULT_ATTACK_RATE), "file", DEFAULT_ATTACK_RATE)
+            for name in DEFAULT_ATTACKED
+        ),
+        *((name, *FEATURELESS[name], "none", 0) for name in FEATURELESS),
     ]
+    cells = []
+    for name, data, num_clusters, kind, rate in graphs:
+        settings = (*_data_overrides(data, num_clusters), *_flips(kind, rate))
+        methods = {"default": "user-dgl", "floors": "floors", **dict.fromkeys(RIVALS, "rival")}
+        if name in FEATURELESS or name == "polblogs_attacked":
+            del methods["floors"]
+        cells += [
+            Cell(
+                "default", name, method, kind, rate, seed, CONFIGS / METHODS["default"], settings,
+                by=by, with_floors=False,
+            )
+            for seed in (DEFAULT_FEW_SEEDS if name in DEFAULT_SLOW else DEFAULT_SEEDS)
+            for method, by in methods.items()
+        ]  # fmt: skip
+    return cells
 
 
 def large() -> list[Cell]:
@@ -330,8 +345,8 @@ def link() -> list[Cell]:
         *(
             _cell("link", dataset, "USER-DGL", rate, seed, ours)
             for dataset in LINK_UNSEEN
-            for rate in UNSEEN_RATES
-            for seed in UNSEEN_SEEDS
+            for rate in END_RATES
+            for seed in LINK_UNSEEN_SEEDS
         ),
     ]
 
@@ -373,7 +388,7 @@ TABLES: dict[str, Callable[[], list[Cell]]] = {
     "baselines": baselines,
     "meta-attack-own": meta_attack_own,
     "supported": supported,
-    "unseen": unseen,
+    "default": default,
     "large": large,
     "parts": parts,
     "link": link,
@@ -408,11 +423,13 @@ def select(cells: Iterable[Cell], **wanted) -> list[Cell]:
 
 def thin(cells: list[Cell]) -> list[Cell]:
     """Select the cells of a short table: two seeds, the lowest and the highest rate."""
-    rates = {cell.rate for cell in cells}
+    rates: dict[str, set[int]] = {}
+    for cell in cells:
+        rates.setdefault(cell.dataset, set()).add(cell.rate)
     return [
         cell
         for cell in cells
-        if cell.rate in (min(rates), max(rates))
+        if cell.rate in (min(rates[cell.dataset]), max(rates[cell.dataset]))
         and cell.seed in THIN_SEEDS
         and cell.dataset in THIN_DATASETS.get(cell.table, [cell.dataset])
     ]
@@ -432,9 +449,14 @@ def _cell(table, dataset, method, rate, seed, config=None, overrides=(), keeps_r
     name = config.format(dataset=dataset) if config else config_name(table, dataset, method)
     path = CONFIGS / name
     kind = "random_flip" if rate else "none"
-    flips = (f"data.noise.rate={rate / 100:g}", f"data.noise.kind={kind}") if rate else ()
-    settings = (*_data_overrides(*DATASETS[dataset]), *overrides, *flips)
+    settings = (*_data_overrides(*DATASETS[dataset]), *overrides, *_flips(kind, rate))
     return Cell(table, dataset, method, kind, rate, seed, path, settings, keeps_run)
+
+
+def _flips(kind: str, rate: int) -> tuple[str, ...]:
+    if kind != "random_flip":
+        return ()
+    return (f"data.noise.rate={rate / 100:g}", f"data.noise.kind={kind}")
 
 
 def _data_overrides(data: dict, num_clusters: int) -> tuple[str, ...]:

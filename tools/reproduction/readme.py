@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from reproduction import paper
+from reproduction import default_page, paper
 from reproduction.cells import Cell, current_rows, write_text
 from reproduction.plan import (
     BASELINES,
@@ -156,17 +156,6 @@ def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     return markdown(["NMI without / with USER", *header], body)
 
 
-def _unseen(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    body = []
-    for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        chosen, planned = rows[rows["dataset"] == dataset], _planned(cells, dataset, "default")
-        columns = [*(f"{floor}_nmi" for floor in _FLOORS), "nmi"]
-        body.append([NAMES[dataset], *(" / ".join(_by_rate(chosen, c, planned)) for c in columns)])
-    rates = " / ".join(str(rate) for rate in sorted({cell.rate for cell in cells}))
-    heads = [*(f"`{floor}`" for floor in _FLOORS), "`configs/default.yaml`"]
-    return markdown(["data, NMI", *(f"{head} {rates} %" for head in heads)], body)
-
-
 def _large(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     body = []
     for dataset, sizes in LARGE.items():
@@ -244,7 +233,7 @@ _SHORT = {
     "baselines": _rivals("random-noise"),
     "meta-attack-own": _rivals("meta-attack"),
     "supported": _supported,
-    "unseen": _unseen,
+    "default": default_page.short,
     "large": _large,
     "parts": _parts,
     "link": _link,

@@ -7,6 +7,7 @@ import pandas as pd
 
 from reproduction import paper
 from reproduction.cells import ASSIGNMENTS
+from reproduction.datasets import LFR
 from reproduction.plan import LINK_METHODS
 from reproduction.summary import markdown, mean_std, paired
 
@@ -27,6 +28,13 @@ NAMES = {
     "facebook": "Facebook",
     "twitch_de": "Twitch DE",
     "com_dblp": "com-DBLP",
+    "polblogs_largest": "Polblogs, largest component",
+    "cora_ml_attacked": "Cora-ML, attacked",
+    "pubmed_attacked": "PubMed, attacked",
+    "polblogs_attacked": "Polblogs, attacked",
+    "lastfm_asia": "LastFM Asia",
+    "email_eu_core": "email-Eu-core",
+    **{name: name.upper().replace("_", " ") for name in LFR},
 }
 FLOORS = {
     "features_kmeans": "features_kmeans",

@@ -5,6 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+LEGEND = (
+    "Percent, mean ± sample standard deviation over seeds. In brackets: the number of seeds, where "
+    "some are not finished."
+)
+PAIRED_LEGEND = (
+    "Difference in NMI on the same seeds, mean ± half the 95 % interval (Student t over seeds); "
+    "above or below: the interval does not contain 0; equal: it does."
+)
+
 
 def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     """Return a Markdown table and an empty line.

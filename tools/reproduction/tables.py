@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from reproduction import paper
+from reproduction import default_page, paper
 from reproduction.cells import KEY, Cell
 from reproduction.plan import OPTIONAL
 from reproduction.rows import (
@@ -26,16 +26,7 @@ from reproduction.rows import (
     paired_rows,
     paper_rows,
 )
-from reproduction.summary import markdown, mean_std, paired
-
-LEGEND = (
-    "Percent, mean ± sample standard deviation over seeds. In brackets: the number of seeds, where "
-    "some are not finished."
-)
-PAIRED_LEGEND = (
-    "Difference in NMI on the same seeds, mean ± half the 95 % interval (Student t over seeds); "
-    "above or below: the interval does not contain 0; equal: it does."
-)
+from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
 
 
 def report(table: str, rows: pd.DataFrame, cells: Sequence[Cell]) -> str:
@@ -177,8 +168,8 @@ def _cost(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     return ["## Cost of a run", "", *markdown(header, body)]
 
 
-def _unseen_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-    lines = [LEGEND, "The same recipe on every set. " + PAIRED_LEGEND, ""]
+def _floors_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+    lines = [LEGEND, "Each graph has its own config. " + PAIRED_LEGEND, ""]
     floors = [floor for floor in FLOORS if rows[f"{floor}_nmi"].notna().any()]
     header = [
         "data set",
@@ -328,8 +319,8 @@ _PAGES = {
         "methods; the paper attacked graphs of its own.",
     ),
     "supported": _supported_page,
-    "unseen": _unseen_page,
-    "large": _unseen_page,
+    "default": default_page.page,
+    "large": _floors_page,
     "parts": _ablation_page,
     "link": _link_page,
     "ablation": _ablation_page,

@@ -1,0 +1,160 @@
+"""Page and short form of the table of the default config, its floors and other tools."""
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from reproduction.cells import KEY, Cell
+from reproduction.rivals import RIVALS
+from reproduction.rows import FLOORS, NAMES, in_plan_order
+from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
+
+METRICS = ("nmi", "ari", "ami")
+# The best floor and the best rival of the short form have the highest mean of this score.
+BEST_BY = "nmi"
+_OURS = "default"
+_COST = (
+    "Seconds are wall seconds of the whole process, median: start of Python, reading, clustering. "
+    "Peak memory (MB) is the highest one of the process. A training runs without floors. Rivals "
+    "read a graph that was prepared, and their processes do not load torch."
+)
+
+
+def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+    """The page below the head of `tables.report`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Finished cells, as `cells.COLUMNS`.
+    plan : DataFrame
+        Keys of all cells of the table.
+
+    Returns
+    -------
+    list of str
+        Lines.
+    """
+    lines = [
+        LEGEND + " " + PAIRED_LEGEND.replace("NMI", "the score") + " " + _COST,
+        "",
+        "Leiden, Louvain, Infomap and spectral clustering see the edges alone. Leiden at K and "
+        "spectral clustering are told the number of clusters, as the default and the floors are; "
+        "the others find their own number, and no cluster of theirs joins two components: single "
+        "nodes raise NMI, AMI and ARI correct for chance.",
+        "",
+    ]
+    for dataset, rate, seeds in _graphs(plan):
+        scores = _scores(rows, dataset, rate)
+        if scores.empty:
+            continue
+        methods = _methods(scores)
+        body = [
+            [
+                _name(method),
+                *(mean_std(of[m], seeds) for m in METRICS),
+                _range(of["num_clusters_found"]),
+                _number(of["wall_seconds"].median(), ".1f"),
+                _number(of["peak_memory_mb"].max(), ",.0f"),
+            ]
+            for method, of in ((m, scores[scores["method"] == m]) for m in methods)
+        ]
+        header = ["method", *(m.upper() for m in METRICS), "clusters", "seconds", "peak MB"]
+        lines += [f"## {_title(dataset, rate)}", "", *markdown(header, body)]
+        body = [
+            [f"{_name(_OURS)} − {_name(method)}"]
+            + [paired(_difference(scores, method, m), seeds) for m in METRICS]
+            for method in methods
+            if method != _OURS
+        ]
+        body = [line for line in body if any(line[1:])]
+        if body:
+            best = _best(scores, FLOORS)
+            floor = [f"Best floor by {BEST_BY.upper()}: {_name(best)}.", ""] if best else []
+            lines += [*floor, *markdown(["difference", *(m.upper() for m in METRICS)], body)]
+    return lines
+
+
+def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
+    """The table of the README: for each graph the default, the best floor, the best rival."""
+    plan = pd.DataFrame([cell.key for cell in cells], columns=KEY)
+    body = []
+    for dataset, rate, seeds in _graphs(plan):
+        scores = _scores(rows, dataset, rate)
+        ours = scores[scores["method"] == _OURS]
+        if ours.empty:
+            continue
+        line = [_title(dataset, rate), *(mean_std(ours[m], seeds) for m in ("nmi", "ari"))]
+        for group in (FLOORS, RIVALS):
+            best = _best(scores, group)
+            if best is None:
+                line += ["", ""]
+                continue
+            of = scores[scores["method"] == best]
+            line += [
+                f"{_name(best)}: {mean_std(of[BEST_BY], seeds)}",
+                paired(_difference(scores, best, BEST_BY), seeds),
+            ]
+        body.append(line)
+    header = ["graph", "default, NMI", "ARI", "best floor, NMI", "default − it"]
+    return markdown([*header, "best rival, NMI", "default − it"], body)
+
+
+def _graphs(plan: pd.DataFrame) -> Iterator[tuple[str, int, int]]:
+    """Each graph of the plan: data set, rate, number of seeds."""
+    for (dataset, rate), of in plan.groupby(["dataset", "rate"], sort=False):
+        yield dataset, int(rate), of["seed"].nunique()
+
+
+def _scores(rows: pd.DataFrame, dataset: str, rate: int) -> pd.DataFrame:
+    """Rows of one graph, with a row for each floor and seed in place of the row of all floors."""
+    chosen = rows[(rows["dataset"] == dataset) & (rows["rate"] == rate)]
+    columns = ["method", "seed", *METRICS, "num_clusters_found", "wall_seconds", "peak_memory_mb"]
+    parts = [chosen.loc[chosen["method"] != "floors", columns]]
+    floors = chosen[chosen["method"] == "floors"]
+    for floor in FLOORS if len(floors) else ():
+        scores = {m: floors[f"{floor}_{m}"] for m in METRICS}
+        parts.append(pd.DataFrame({"method": floor, "seed": floors["seed"], **scores}))
+    parts = [part for part in parts if len(part)]
+    found = pd.concat(parts, ignore_index=True) if parts else chosen[columns]
+    return found.astype(dict.fromkeys(columns[2:], float))
+
+
+def _methods(scores: pd.DataFrame) -> list[str]:
+    order = pd.DataFrame({"method": [_OURS, *FLOORS, *RIVALS]})
+    return in_plan_order(order, "method", scores["method"])
+
+
+def _best(scores: pd.DataFrame, group) -> str | None:
+    """Return the method of a group with the highest mean score."""
+    means = scores[scores["method"].isin(list(group))].groupby("method", sort=False)[BEST_BY].mean()
+    means = means.dropna()
+    return None if means.empty else str(means.idxmax())
+
+
+def _difference(scores: pd.DataFrame, method: str, metric: str) -> pd.Series:
+    """Differences of the default to a method, by seed; those that only one of them has are NaN."""
+    by_seed = scores.pivot(index="seed", columns="method", values=metric)
+    if not {_OURS, method} <= set(by_seed):
+        return pd.Series(dtype=float)
+    return by_seed[_OURS] - by_seed[method]
+
+
+def _name(method: str) -> str:
+    return RIVALS[method].name if method in RIVALS else FLOORS.get(method, method)
+
+
+def _title(dataset: str, rate: int) -> str:
+    return f"{NAMES.get(dataset, dataset)}, {rate} %" if rate else NAMES.get(dataset, dataset)
+
+
+def _range(values: pd.Series) -> str:
+    values = values.dropna().astype(int)
+    if values.empty:
+        return ""
+    low, high = values.min(), values.max()
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _number(value: float, form: str) -> str:
+    return "" if pd.isna(value) else format(value, form)
