@@ -186,6 +186,7 @@ class Survey:
 def survey(cells: Sequence[Cell], results: Path) -> Survey:
     """Compare cells with the rows in the CSV files."""
     found = Survey({}, [], [], [], {})
+    configs: dict[tuple, Config] = {}
     kept = {
         tuple(row[:-1]): row[-1]
         for table in {cell.table for cell in cells}
@@ -193,7 +194,10 @@ def survey(cells: Sequence[Cell], results: Path) -> Survey:
     }
     for cell in cells:
         try:
-            digest = cell_digest(cell, load_config(cell.config, cell.settings))
+            recipe = (cell.config, *cell.settings)
+            if recipe not in configs:  # a training, its floors and its rivals share one
+                configs[recipe] = load_config(cell.config, cell.settings)
+            digest = cell_digest(cell, configs[recipe])
         except InputError as error:
             found.unusable[cell] = str(error)
             continue
