@@ -336,6 +336,10 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
     -------
     dict, by column
     """
+    trained = cell.by == "user-dgl"
+    missing = {"metrics", "noise", "seconds_total"} - result.keys() if trained else ()
+    if missing:
+        raise KeyError(f"result.json of {cell.key} lacks {', '.join(sorted(missing))}")
     noise = result.get("noise", {})
     row = {
         **dict(zip(KEY, cell.key, strict=True)),

@@ -257,10 +257,12 @@ class CodeLength(SummedTerm):
     real-valued ones, save no bits, and the term then rests on the edges and the other columns.
 
     E is the number of observed edges. E and n do not depend on A', so the term is linear in the
-    scale of A', and the loss cannot be lowered by a smaller divisor. A pair of clusters k and l
-    with weight w contributes :math:`w \log_2 (P_{kl} / v_k v_l)`: the gradient raises the weights
-    of pairs that the clusters make likely, and lowers those of the others. With A' = A, clusters
-    without edges between them and no features, the term is NPSI.
+    scale of A'. If A' is trained, larger weights therefore lower the term without limit, and
+    ``loss.observed_edge_weight`` has to hold them. A pair of clusters k and l with weight w
+    contributes :math:`w \log_2 (P_{kl} / v_k v_l)`: the gradient raises the weights of pairs that
+    the clusters make likely, and lowers those of the others. With A' = A, clusters without edges
+    between them and no features, the term is NPSI. Columns without zeros count in n but save no
+    bits, so they make the term small.
     """
 
     def weight(self, config: LossConfig) -> float:
