@@ -147,9 +147,18 @@ def test_code_length_is_bits_for_each_edge_and_non_zero():
     loss = USERLoss(LossConfig(npsi_weight=0, code_length_weight=3), graph, features, "csr")
     assignment, (weight,) = state.assignment[:, 0], state.weights
     bits = edge_bits(edge_sums(state.graph, weight, assignment, "csr"))
+    bits = graph.num_edges * bits / weight.sum()
     bits = bits + feature_bits(feature_sums(features.pattern, assignment))
     (value,) = loss(state)["code_length"]
     torch.testing.assert_close(value, -3 * bits / (graph.num_edges + (x != 0).sum()))
+
+
+def test_code_length_does_not_depend_on_the_scale_of_the_weights():
+    graph, (features, _) = random_graph(), random_features()
+    state = _state(graph)
+    scaled = dataclasses.replace(state, weights=(7 * state.weights[0],))
+    loss = USERLoss(LossConfig(npsi_weight=0, code_length_weight=1), graph, features, "csr")
+    torch.testing.assert_close(loss(scaled)["code_length"], loss(state)["code_length"])
 
 
 def test_code_length_is_npsi_without_features_and_edges_between_clusters():

@@ -40,8 +40,10 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         "",
         "Leiden, Louvain, Infomap and spectral clustering see the edges alone. Leiden at K and "
         "spectral clustering are told the number of clusters, as the default and the floors are; "
-        "the others find their own number, and no cluster of theirs joins two components: single "
-        "nodes raise NMI, AMI and ARI correct for chance.",
+        "the others find their own number. No cluster of Leiden, Louvain or Infomap joins two "
+        "components. Where there are more components than K, Leiden at K has K clusters in the "
+        "largest one, and each other component is a cluster more. Single nodes raise NMI; AMI and "
+        "ARI correct for chance.",
         "",
     ]
     for dataset, rate, seeds in _graphs(plan):

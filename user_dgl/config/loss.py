@@ -37,8 +37,8 @@ class LossConfig(Section):
     )
     code_length_weight: float = key(
         0.0,
-        "Weight of minus the bits that the clusters save in the code of the edges of A' and of the "
-        "non-zero features, divided by the number of observed edges and of non-zeros.",
+        "Weight of minus the bits that the clusters save in the code of the edges of A', scaled to "
+        "the number of observed edges, and of the non-zero features, for each edge and non-zero.",
         low=0.0,
     )
     observed_edge_weight: float = key(

@@ -249,20 +249,19 @@ class Mixture(SummedTerm):
 class CodeLength(SummedTerm):
     r"""Bits saved by the clusters in the code of edges and features; not in the paper.
 
-    .. math:: -\frac{B_E(A', Y) + B_X(X_{\ne 0}, Y)}{E + n}
+    .. math:: -\frac{\frac EW B_E(A', Y) + B_X(X_{\ne 0}, Y)}{E + n}
 
     See `user_dgl.losses.code_length`. Both parts are in bits, so no coefficient stands between
     them. :math:`B_X` counts each non-zero of X once, whatever its value, because prepared features
     are weighted and scaled; n is the number of non-zeros. Columns without zeros, such as most
     real-valued ones, save no bits, and the term then rests on the edges and the other columns.
 
-    E is the number of observed edges. E and n do not depend on A', so the term is linear in the
-    scale of A'. If A' is trained, larger weights therefore lower the term without limit, and
-    ``loss.observed_edge_weight`` has to hold them. A pair of clusters k and l with weight w
-    contributes :math:`w \log_2 (P_{kl} / v_k v_l)`: the gradient raises the weights of pairs that
-    the clusters make likely, and lowers those of the others. With A' = A, clusters without edges
-    between them and no features, the term is NPSI. Columns without zeros count in n but save no
-    bits, so they make the term small.
+    E is the number of observed edges and W the weight of A'. :math:`B_E / W` does not depend on the
+    scale of A', so larger weights alone do not lower the term, and the edges count as much against
+    the features as those of A. The gradient raises the weights of pairs that the clusters make more
+    likely than the mean pair, by :math:`\log_2 (P_{kl} / v_k v_l)`, and lowers those of the others.
+    With clusters without edges between them and no features, the term is NPSI. Columns without
+    zeros count in n but save no bits, so they make the term small.
     """
 
     def weight(self, config: LossConfig) -> float:
@@ -291,10 +290,15 @@ class CodeLength(SummedTerm):
     ) -> torch.Tensor:
         """Minus the bits (R,) for each observed edge and each non-zero feature."""
         edges, features = sums
-        bits = torch.cat([edge_bits(copy) for copy in edges]) + feature_bits(features)
+        # Both directions of a pair count in the sums, but not in W.
+        weight = torch.cat([copy.between.sum((-2, -1)) / 2 for copy in edges])
+        of_edges = torch.cat([edge_bits(copy) for copy in edges])
+        # Without weight the bits are 0, whatever the divisor.
+        of_edges = problem.num_edges * of_edges / weight.where(weight > 0, torch.ones_like(weight))
         # The rows of Y add up to 1, so n does not depend on Y.
         occurrences = features.occurrences.detach().sum((-2, -1))
-        return -bits / (problem.num_edges + occurrences).clamp_min(1.0)
+        saved = of_edges + feature_bits(features)
+        return -saved / (problem.num_edges + occurrences).clamp_min(1.0)
 
 
 class ObservedEdges(SummedTerm):
