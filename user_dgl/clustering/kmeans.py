@@ -14,7 +14,13 @@ MINI_BATCH_ABOVE = 100_000
 _SILHOUETTE_SAMPLE = 3000
 
 
-def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 20) -> np.ndarray:
+def kmeans(
+    points: np.ndarray,
+    num_clusters: int,
+    seed: int,
+    num_starts: int = 20,
+    max_steps: int | None = None,
+) -> np.ndarray:
     """Cluster points by k-means++ with several starts.
 
     The result is that of the start with the smallest sum of squared distances. More than 100,000
@@ -27,6 +33,9 @@ def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 2
     num_clusters : int
     seed : int
     num_starts : int
+    max_steps : int, optional
+        Most steps of each start, if not scikit-learn's own. Mini-batch k-means takes these as
+        passes over all points.
 
     Returns
     -------
@@ -39,6 +48,8 @@ def kmeans(points: np.ndarray, num_clusters: int, seed: int, num_starts: int = 2
         "n_init": num_starts,
         "random_state": seed,
     }
+    if max_steps is not None:
+        settings["max_iter"] = max_steps
     if len(points) > MINI_BATCH_ABOVE:
         batch = max(4096, num_clusters)
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 import torch
 from scipy.linalg import svdvals
 
-from user_dgl.clustering.smoothed_view import smoothed_points
+from user_dgl.clustering.smoothed_view import smoothed_embedding
 from user_dgl.config import ModelConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -51,7 +51,6 @@ def num_clusters_curve(
     config: ModelConfig,
     seed: int,
     engine: str,
-    held_out: np.ndarray | None = None,
 ) -> dict[int, float]:
     r"""Compute the slope of the singular values at each number of clusters.
 
@@ -69,8 +68,6 @@ def num_clusters_curve(
         ``auto_clusters`` is the range and ``smooth`` has the settings of the smoothing.
     seed : int
     engine : str
-    held_out : int64 (H,), optional
-        As in `user_dgl.clustering.smoothed_view.smoothed_view`.
 
     Returns
     -------
@@ -84,11 +81,11 @@ def num_clusters_curve(
     """
     low = config.auto_clusters.low
     high = most_considered(config, graph.num_nodes)
-    smoothed = smoothed_points(graph, weight, feat, config.smooth, high, seed, engine, held_out)
-    curve = spectral_slopes(smoothed.embedding, low, high)
+    points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine)
+    curve = spectral_slopes(points, low, high)
     if not curve:
         raise InputError(
-            f"model.num_clusters=auto: features of {smoothed.embedding.shape[1]} columns are too "
+            f"model.num_clusters=auto: features of {points.shape[1]} columns are too "
             f"few to distinguish model.auto_clusters.low={low} clusters from more: set "
             "model.num_clusters to a number"
         )

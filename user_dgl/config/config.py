@@ -63,11 +63,6 @@ class Config(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.structure.prior == "link_critic" and self.structure.critic.power is None:
-            raise InputError(
-                "structure.critic.power=null needs structure.prior=critic: set "
-                "structure.critic.power to a number"
-            )
         noise, candidates = self.data.noise, self.structure.candidates
         if noise.kind == "file" and noise.file is None:
             raise InputError("data.noise.kind=file needs data.noise.file=FILE.npz")

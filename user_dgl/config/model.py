@@ -60,13 +60,31 @@ ENCODERS: dict[str, EncoderTraits] = {
 class SmoothConfig(Section):
     """``model.smooth``: settings of the encoder ``smooth``."""
 
-    hops: int = key(16, "Number of smoothing steps.", low=1)
+    source: str = key(
+        "auto",
+        "What the embeddings are made from. features: smoothed features. graph: the eigenvectors "
+        "of the graph, without features; the other keys of this section have no effect then. auto: "
+        "graph if the data have no features.",
+        choices=("auto", "features", "graph"),
+    )
+    hops: int | None = key(
+        None,
+        "Number of smoothing steps. null: 4 or 16. For each key of this section that is null, the "
+        "value is chosen by the bits that the clusters save on edges and features.",
+        low=1,
+    )
     self_share: float | None = key(
         None,
-        "Share of a node's own features in its smoothed features. null: 0.05, 0.1, 0.2, 0.3, 0.5 "
-        "or 0.75, whichever distinguishes left-out edges from random pairs best.",
+        "Share of a node's own features in its smoothed features. null: 0.05, 0.2, 0.5 or 1, which "
+        "is the features alone.",
         low=0.0,
         high=1.0,
+    )
+    weight_power: float | None = key(
+        None,
+        "Power of the first weights of A' in the smoothing. null: 0, which is the observed graph "
+        "without weights, or 1; always 1 if A' is trained and for link prediction.",
+        low=0.0,
     )
     num_components: int = key(
         512, "Number of leading components of the features that are smoothed.", low=1
@@ -142,11 +160,11 @@ class ModelConfig(Section):
     )
     labels: str = key(
         "head",
-        "Clusters that are the result of a run. head: arg max of Y. kmeans: k-means on the "
-        "embeddings of encoder: smooth before training. auto: head, unless it uses fewer clusters "
-        "than kmeans, or its silhouette on these embeddings is more than 2 % lower than that of "
-        "kmeans. result.json contains the scores of both.",
-        choices=("head", "kmeans", "auto"),
+        "Clusters that are the result of a run. head: arg max of Y. The others need encoder: "
+        "smooth. kmeans: k-means of the embeddings before training. code: these clusters after "
+        "nodes were moved to save more bits of edges and features. result.json contains the "
+        "scores of all.",
+        choices=("head", "kmeans", "code"),
     )
     temperature: float = key(
         0.1,

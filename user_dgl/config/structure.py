@@ -113,11 +113,8 @@ class CriticConfig(Section):
     self_share: float = key(
         0.3, "Share of a node's own features in its smoothed features.", low=0.0, high=1.0
     )
-    power: float | None = key(
-        1.0,
-        "Exponent of the weights. Below 1 the critic has less influence. null: 1, 0.5 or 0.25, "
-        "whichever predicts edges left out of the graph best.",
-        above=0.0,
+    power: float = key(
+        1.0, "Exponent of the weights. Below 1 the critic has less influence.", above=0.0
     )
 
 

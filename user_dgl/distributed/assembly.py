@@ -16,7 +16,7 @@ from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
 from user_dgl.runtime.streams import Stream, stream_rng
-from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
+from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
 
 
@@ -38,7 +38,9 @@ class RankResult:
     loss : dict of str to float
         Terms of the whole graph.
     kmeans : int64 (n,) or None
-        The clusters that the encoder ``smooth`` started from.
+    code : int64 (n,) or None
+        The clusters of the view before and after nodes were moved, only with the encoder
+        ``smooth``.
     epoch_seconds : list of float
         Duration of each epoch, including those before a resume.
     """
@@ -53,6 +55,7 @@ class RankResult:
     observed: np.ndarray
     loss: dict[str, float]
     kmeans: np.ndarray | None
+    code: np.ndarray | None
     epoch_seconds: list[float]
 
 
@@ -119,7 +122,11 @@ def _nobody_empty(assignment: np.ndarray, num_ranks: int) -> np.ndarray:
 def _rows_of(view: SmoothedView, nodes: torch.Tensor) -> SmoothedView:
     """Return the rows of a view that belong to some nodes."""
     return replace(
-        view, points=view.points[nodes], clusters=view.clusters[nodes.numpy()], projection=None
+        view,
+        points=view.points[nodes],
+        kmeans=view.kmeans[nodes.numpy()],
+        clusters=view.clusters[nodes.numpy()],
+        projection=None,
     )
 
 
@@ -142,9 +149,10 @@ def assembled(
     probs = in_order(nodes, [rank.probs for rank in results])
     assignments, labels_from = {"head": clusters}, "head"
     kmeans = [rank.kmeans for rank in results if rank.kmeans is not None]
-    if kmeans:
-        assignments["kmeans"] = in_order(nodes, kmeans)
-        labels_from = chosen_labels(config, assignments, embedding)
+    code = [rank.code for rank in results if rank.code is not None]
+    if kmeans and code:
+        assignments |= {"kmeans": in_order(nodes, kmeans), "code": in_order(nodes, code)}
+        labels_from = config.model.labels
     ends = in_order(pairs, [rank.ends.T for rank in results])
     width = index_dtype(len(nodes), len(pairs))
     src, dst = torch.from_numpy(ends).to(width).T.contiguous()

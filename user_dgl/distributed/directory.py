@@ -170,8 +170,10 @@ def _plan_to_state(plan: ExchangePlan) -> dict[str, Any]:
 def _view_to_state(view: SmoothedView) -> dict[str, Any]:
     return {
         "points": view.points,
+        "hops": view.hops,
         "self_share": view.self_share,
-        "scores": view.scores,
+        "weight_power": view.weight_power,
+        "kmeans": torch.from_numpy(view.kmeans),
         "clusters": torch.from_numpy(view.clusters),
         "centroids": view.centroids,
         "projection": view.projection,
@@ -205,6 +207,8 @@ def _from_state(state: dict[str, Any]) -> RankData:
         first_weight=state["first_weight"],
         view=None
         if view is None
-        else SmoothedView(**{**view, "clusters": view["clusters"].numpy()}),
+        else SmoothedView(
+            **{**view, "kmeans": view["kmeans"].numpy(), "clusters": view["clusters"].numpy()}
+        ),
         digest=state["digest"],
     )

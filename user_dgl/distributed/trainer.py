@@ -91,10 +91,11 @@ class ShardTrainer(EpochLoop):
 
     def build(self) -> None:
         """Make the same network on every rank, and the weights of the pairs that the rank owns."""
+        weight, view = self._first_weight[self._owned], self.data.view
         structure = LearnedAdjacency(
             self._graph,
             self._observed,
-            self._first_weight[self._owned][None],
+            (weight if view is None else weight**view.weight_power)[None],
             self.config.learns_structure,
         )
         self.model = USER(
@@ -102,7 +103,7 @@ class ShardTrainer(EpochLoop):
             self.features.shape[1],
             self.config.model,
             self.engine,
-            view=self.data.view,
+            view=view,
         ).to(self.device, self._first_weight.dtype)
         draw_by(self.model, self.config.seed, 0, self._own_nodes)
         self._network = [each for each in self.model.parameters() if each is not structure.theta]
@@ -215,7 +216,11 @@ class ShardTrainer(EpochLoop):
         means = finite_means(terms, f"after {epoch} epochs the loss is not finite: {{}}")
         embedding = self.model.embeddings(state)[0]
         part = self.data.shard.part
-        n, owned = part.num_owned, part.owned
+        n, owned, view = part.num_owned, part.owned, self.data.view
+        weight = state.weights[0].cpu()[owned]
+        if not self.config.learns_structure:
+            # The view may be smoothed with a power of these weights.
+            weight = self.data.first_weight[owned]
         ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
         return RankResult(
             nodes=self._own_nodes.cpu().numpy(),
@@ -224,9 +229,10 @@ class ShardTrainer(EpochLoop):
             embedding=embedding.cpu().numpy(),
             pairs=part.pairs[owned].numpy(),
             ends=ends.sort(0).values.numpy(),
-            weight=state.weights[0].cpu()[owned].numpy(),
+            weight=weight.numpy(),
             observed=self.data.observed[owned].numpy(),
-            kmeans=None if self.data.view is None else self.data.view.clusters,
+            kmeans=None if view is None else view.kmeans,
+            code=None if view is None else view.clusters,
             loss={"total": sum(means.values()), **means},
             epoch_seconds=list(self.progress.epoch_seconds),
         )

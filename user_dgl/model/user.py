@@ -75,7 +75,7 @@ class USER(nn.Module):
         for _ in range(num_replicas):
             if view is not None:
                 smooth = encoder_class(config.encoder)
-                encoders.append(smooth(view.points, config.smooth.hops, view.self_share))
+                encoders.append(smooth(view.points, view.hops, view.self_share))
                 heads.append(CentroidHead(view.centroids, config.temperature))
                 continue
             encoder = encoder_class(config.encoder)(in_feats, config.hidden_feats, config.dropout)

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from user_dgl.baselines import resolve_baseline
 from user_dgl.clustering.num_clusters import most_considered
-from user_dgl.clustering.smoothed_view import DEFAULT_SELF_SHARE
 from user_dgl.config import Config
 from user_dgl.config.data import NOISE_KINDS
 from user_dgl.data import AttributedGraph, data_root, load_data
@@ -125,11 +124,11 @@ def with_features(
                 "give data.features (--features FILE) or a graph with edges"
             )
         feat = graph.to_scipy()
-        # Such features contain the edges that the critic and the view hold out for validation.
+        # Such features contain the edges that the critic holds out for validation.
         config = without_judging(config)
         warnings.append(
-            "the data have no features: the neighbours of a node serve as its features, every edge "
-            "starts at weight 1 and the share of own features is not chosen"
+            "the data have no features: the neighbours of a node serve as its features, and every "
+            "edge starts at weight 1"
         )
     columns, model = feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
@@ -146,10 +145,10 @@ def with_features(
 
 
 def without_judging(config: Config) -> Config:
-    """Return the settings without stages that hold out edges, for features made of edges."""
+    """Return the settings for features made of edges, which no stage may compare with edges."""
     structure = dataclasses.replace(config.structure, prior="uniform")
     smooth = config.model.smooth
-    if smooth.self_share is None:
-        smooth = dataclasses.replace(smooth, self_share=DEFAULT_SELF_SHARE)
+    if smooth.source == "auto":
+        smooth = dataclasses.replace(smooth, source="graph")
     model = dataclasses.replace(config.model, smooth=smooth)
     return dataclasses.replace(config, structure=structure, model=model)

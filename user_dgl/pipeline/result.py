@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +40,15 @@ class ResultSections:
         Share of noise among the edges that the critic estimates.
     world_size : int
         Number of processes.
+    warnings : sequence of str
+        Warnings of the stages before training.
     """
 
     by_name: dict[str, Any]
     stages: list[dict[str, Any]]
     estimated_share: float | None
     world_size: int = 1
+    warnings: Sequence[str] = ()
 
     @classmethod
     def of(cls, preparation: Preparation) -> "ResultSections":
@@ -53,15 +56,14 @@ class ResultSections:
         by_name: dict[str, Any] = {}
         critic_scores, view = preparation.prior.critic_scores, preparation.view
         if critic_scores is not None:
-            scores = _by_text(critic_scores.power_scores)
-            by_name["critic"] = {"power": critic_scores.power, "held_out_scores": scores}
+            by_name["critic"] = {"power": critic_scores.power}
         if preparation.num_clusters_curve is not None:
             by_name["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
         if view is not None:
-            scores = _by_text(view.scores)
-            by_name["view"] = {"self_share": view.self_share, "held_out_scores": scores}
+            by_name["view"] = view.report()
         share = None if critic_scores is None else critic_scores.noise_share
-        return cls(by_name, preparation.stages, share)
+        warnings = [] if view is None else view.warnings
+        return cls(by_name, preparation.stages, share, warnings=warnings)
 
 
 def write_outputs(
@@ -222,7 +224,7 @@ def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -
         "seed": config.seed,
         "versions": versions(),
         "notes": [*data.notes, *noisy.notes],
-        "warnings": [*inputs.warnings, *result.warnings],
+        "warnings": [*inputs.warnings, *sections.warnings, *result.warnings],
     }
 
 

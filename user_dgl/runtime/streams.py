@@ -1,7 +1,8 @@
 """Streams of random numbers: one for each purpose, so that no draw depends on another.
 
 scikit-learn's k-means, SVD and t-SNE take the seed of the run as it is. They have a generator of
-another kind (MT19937), so that they share no draws with these streams.
+another kind (MT19937), so that they share no draws with these streams. scikit-network's Louvain has
+the same kind of generator; it gets a number drawn from a stream.
 """
 
 from enum import IntEnum
@@ -22,7 +23,6 @@ class Stream(IntEnum):
     LINK_CRITIC = 7
     PAIR_FOLDS = 8
     LOGIT_SAMPLE = 9
-    HELD_OUT_SCORES = 10
     METIS_EDGES = 11
     BATCHES = 12
     BATCH_ORDER = 13
@@ -34,6 +34,10 @@ class Stream(IntEnum):
     SYNTHETIC_GRAPH = 19
     LINK_SPLIT = 20
     REPORT_MAP = 21
+    HIDDEN_EDGES = 22
+    COMMUNITIES = 23
+    SPECTRAL_BASIS = 24
+    BLOCK_MODEL = 25
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:

@@ -10,7 +10,7 @@ weight of each edge: one minus its local false discovery rate (Efron, 2001), rai
 sets the influence of the critic.
 
 The critic uses no label and no gradient of the training loss. Its cost is ``folds * hops`` products
-with S, and ``hops`` more for each power that is compared.
+with S.
 """
 
 from dataclasses import replace
@@ -19,7 +19,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
@@ -40,8 +39,6 @@ from user_dgl.structure.false_discovery import (
 
 # Number of columns of the coarse view. Its cosines compare topics and not single words.
 COARSE_COMPONENTS = 32
-# Powers that are compared if the settings do not set the power.
-POWERS = (1.0, 0.5, 0.25)
 
 
 def score_edges(
@@ -57,12 +54,6 @@ def score_edges(
     A first weight comes from the cosine of the features alone. Then, for each fold of the edges,
     the features are smoothed over the graph with these weights and without the fold, and the edges
     of the fold are scored by the smoothed features.
-
-    If ``config.power`` is None, each of `POWERS` is tried: the features are smoothed over the graph
-    with the resulting weights and without the first fold. The power is chosen with which they
-    distinguish the edges of the fold from random pairs best, by the area under the ROC curve. On a
-    dense graph whose features contain little information, the graph alone predicts edges better,
-    so weights near 1 win.
 
     Parameters
     ----------
@@ -102,21 +93,7 @@ def score_edges(
             edge_scores[left_out, column] = row_dots(view, *edges[:, left_out])
             null_scores[nulls_here, column] = row_dots(view, *nulls[:, nulls_here])
     critic_scores = _judge(edge_scores, null_scores)
-    power = config.power
-    power_scores: dict[float, float] = {}
-    if power is None:
-        left_out = edge_fold == 0
-        pairs = np.concatenate([edges[:, left_out], nulls], axis=1)
-        is_edge = np.arange(pairs.shape[1]) < left_out.sum()
-        for tried in POWERS:
-            weight = critic_scores.weight**tried
-            _, coarse = _views(graph, weight, left_out, reduced, config, seed, engine)
-            # Left-out edges count equally. Counting them by the tried weights would favour these.
-            power_scores[tried] = 100 * float(roc_auc_score(is_edge, row_dots(coarse, *pairs)))
-        power = max(power_scores, key=power_scores.__getitem__)
-    return replace(
-        critic_scores, weight=critic_scores.weight**power, power=power, power_scores=power_scores
-    )
+    return replace(critic_scores, weight=critic_scores.weight**config.power, power=config.power)
 
 
 def _views(

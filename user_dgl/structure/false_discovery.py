@@ -1,6 +1,6 @@
 """Share of edges that look like random pairs, and weights from local false discovery rates."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
@@ -24,14 +24,11 @@ class EdgeScores:
         Estimated share of the edges that look like random pairs, in [0, 1]. None if not estimated.
     power : float
         Exponent that the weights were raised to.
-    power_scores : dict of float to float
-        Held-out score of each power that was compared. Empty if none was compared.
     """
 
     weight: np.ndarray
     noise_share: float | None
     power: float = 1.0
-    power_scores: dict[float, float] = field(default_factory=dict)
 
 
 def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:

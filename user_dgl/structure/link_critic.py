@@ -112,7 +112,6 @@ def score_edges_by_links(
     graph : Graph
     feat : scipy CSR (N, F)
     config : CriticConfig
-        Its power must not be None.
     seed : int
     engine : str
     held_out : int64 (H,), optional
@@ -132,6 +131,4 @@ def score_edges_by_links(
     score = logit(found)
     edges, nulls = score[examples.is_edge], score[~examples.is_edge]
     share = noise_share(edges, nulls)
-    power = config.power
-    assert power is not None  # Config refuses None with link_critic
-    return EdgeScores(edge_weight(edges, nulls, share) ** power, share, power)
+    return EdgeScores(edge_weight(edges, nulls, share) ** config.power, share, config.power)

@@ -92,7 +92,7 @@ class OutOfSample:
         """Assign new nodes to clusters.
 
         If the clusters of the fit come from the head, the head assigns the new nodes too. If they
-        come from k-means, a new node is assigned to the cluster with the nearest mean.
+        come from the view, a new node is assigned to the cluster with the nearest mean.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class OutOfSample:
         model = self._model
         propagations = tuple(_extended(model, own, weight) for own in model.structure().unbind())
         hidden = self._hidden(model.of_each(propagations), feat)
-        if self._labels_from == "kmeans":
+        if self._labels_from in ("kmeans", "code"):
             return hidden[0].numpy()
         logits, _ = model.logits(hidden, propagations)
         if self._labels_from == "head":

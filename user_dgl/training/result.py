@@ -4,14 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from user_dgl.clustering.kmeans import silhouette
-from user_dgl.config import Config
 from user_dgl.graph import Graph
-
-# NPSI moves nodes between clusters to fit the graph, which can lower the silhouette of the clusters
-# among the embeddings. If it is lowered by more than this share, NPSI probably followed the degrees
-# of the nodes and not the clusters of the graph.
-_SILHOUETTE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +17,8 @@ class TrainingResult:
         Clusters chosen by `ModelConfig.labels`, or the clusters of the consensus.
     assignments : dict of str to int64 (N,)
         All available clusterings. ``head`` is the arg max of Y of the replica with the lowest loss.
-        ``kmeans``, only with the encoder ``smooth``, has the clusters before training.
+        ``kmeans`` and ``code``, only with the encoder ``smooth``, are the clusters of its view
+        before and after nodes were moved.
         ``consensus`` is there only with a consensus.
     labels_from : str
         Name of the clustering in ``assignments`` that is ``clusters``.
@@ -64,21 +58,6 @@ class TrainingResult:
     device: str
     epoch_seconds: list[float]
     warnings: list[str]
-
-
-def chosen_labels(config: Config, assignments: dict[str, np.ndarray], embedding: np.ndarray) -> str:
-    """Choose the clustering that is the result, ``head`` or ``kmeans``, by `ModelConfig.labels`."""
-    rule = config.model.labels
-    if rule != "auto":
-        return rule
-    used = {name: len(np.unique(clusters)) for name, clusters in assignments.items()}
-    if used["head"] < used["kmeans"]:
-        # Fewer clusters can have a high silhouette, but it would not show that clusters were lost.
-        return "kmeans"
-    head, kmeans = (
-        silhouette(embedding, assignments[name], config.seed) for name in ("head", "kmeans")
-    )
-    return "head" if head >= kmeans - _SILHOUETTE_TOLERANCE * abs(kmeans) else "kmeans"
 
 
 def empty_clusters(

@@ -15,7 +15,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from user_dgl.clustering.num_clusters import num_clusters_curve
-from user_dgl.clustering.smoothed_view import SmoothedView, smoothed_view
+from user_dgl.clustering.smoothed_view import SmoothedView, graph_view, smoothed_view
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -99,9 +99,7 @@ def prepare(
             )
         if model.num_clusters == "auto":
             started = time.perf_counter()
-            curve = num_clusters_curve(
-                graph, prior.weight, feat, model, config.seed, engine, held_out
-            )
+            curve = num_clusters_curve(graph, prior.weight, feat, model, config.seed, engine)
             stages.append(_stage("num_clusters", started))
             best, *others = sorted(curve, key=curve.__getitem__, reverse=True)
             log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
@@ -111,11 +109,19 @@ def prepare(
         if not model.traits.learns:
             started = time.perf_counter()
             clusters = model.known_clusters
-            view = smoothed_view(
-                graph, prior.weight, feat, model.smooth, clusters, config.seed, engine, held_out
-            )
+            if model.smooth.source == "graph":
+                view = graph_view(graph, clusters, config.seed)
+            else:
+                settings = model.smooth
+                if config.learns_structure or config.task == "link_prediction":
+                    settings = replace(settings, weight_power=settings.weight_power or 1.0)
+                view = smoothed_view(
+                    graph, prior.weight, feat, settings, clusters, config.seed, engine
+                )
             stages.append(_stage("view", started))
-            log(f"View: smoothed over {model.smooth.hops} steps, own share {view.self_share:g}")
+            for warning in view.warnings:
+                log(f"Warning: {warning}")
+            log(f"View: {view.name} chosen of {len(view.candidates)} by bits")
     static: list[Pairs] = []
     if structure.learnable:
         rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)

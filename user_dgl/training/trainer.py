@@ -30,7 +30,7 @@ from user_dgl.training.loop import (
     finite_means,
     with_total,
 )
-from user_dgl.training.result import TrainingResult, chosen_labels, empty_clusters
+from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import first_weight, initial_pairs
 
 
@@ -141,6 +141,8 @@ class Trainer(GraphTrainer):
         """
         config, train = self.config, self.config.train
         weight = first_weight(pairs.num_edges, observed, self.prior, config.structure)
+        if self.view is not None:
+            weight = weight**self.view.weight_power
         weight = weight.to(self.features.dtype)
         own = config.learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
@@ -191,7 +193,8 @@ class Trainer(GraphTrainer):
     @torch.no_grad()
     def result(self) -> TrainingResult:
         """Return the result of the replica with the lowest loss, or of the consensus."""
-        train, progress = self.config.train, self.progress
+        config, progress = self.config, self.progress
+        train = config.train
         final = self.evaluate()
         terms, losses = final.terms, final.losses
         means = finite_means(terms, f"after {progress.epoch} epochs the loss is not finite: {{}}")
@@ -201,8 +204,8 @@ class Trainer(GraphTrainer):
         labels_from = "head"
         assignments = {"head": final.clusters[:, best].cpu().numpy()}
         if self.view is not None:
-            assignments["kmeans"] = self.view.clusters
-            labels_from = chosen_labels(self.config, assignments, embeddings[best])
+            assignments |= {"kmeans": self.view.kmeans, "code": self.view.clusters}
+            labels_from = self.config.model.labels
         if train.consensus == "none":
             clusters, embedding = assignments[labels_from], embeddings[best]
             probs = probs[:, best]
@@ -215,6 +218,10 @@ class Trainer(GraphTrainer):
             assignments[labels_from] = clusters
             weight = torch.stack(final.weights).mean(0)
         structure = self.model.structure
+        if not config.learns_structure:
+            # The view may be smoothed with a power of these weights.
+            pairs, observed = structure.graph.num_edges, structure.observed.cpu()
+            weight = first_weight(pairs, observed, self.prior, config.structure)
         return TrainingResult(
             clusters=clusters,
             assignments=assignments,

@@ -1,0 +1,294 @@
+r"""Clusters of a graph that has no node features.
+
+Not in the paper. No single method is best on all graphs. Modularity at the right resolution wins
+where clusters are dense, the spectrum wins where there is much noise, and the block model's EM
+improves some of these results and overfits others. So a tenth of the edges is hidden, and what the
+methods find in the other edges is judged by the hidden ones. Labels are never read.
+
+The score of a clustering is the share of its entropy that edges pay for,
+
+.. math::
+    U = \frac{f \log_2 \frac fe + (1 - f) \log_2 \frac{1 - f}{1 - e}}{H(v)},
+    \qquad e = \sum_k v_k^2, \quad H(v) = -\sum_k v_k \log_2 v_k,
+
+where f is the share of edges inside clusters, v are the shares of the clusters in the volume, and e
+is the value of f that is expected by chance. The numerator is the code length of a planted partition
+saved in each edge. It is at most H(v), with equality for equal clusters that no edge joins. Bits
+that are not divided by H(v) prefer clusters of equal size, whatever the edges say. U is 0 if f is
+less than e: clusters that avoid edges within are not looked for here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import binom, norm
+
+from user_dgl.clustering.block_model import block_bits, block_sums, entropy_bits, refine
+from user_dgl.clustering.communities import communities, fill_clusters
+from user_dgl.clustering.spectral import spectral_clusters, spectral_embedding
+from user_dgl.graph import Graph
+from user_dgl.runtime.streams import Stream, stream_rng
+
+# Share of the edges that is hidden, and the number of edges below which none is.
+_HIDDEN = 0.1
+_LEAST_EDGES = 10
+# Below this z, hidden edges lie within clusters no more often than by chance.
+_LEAST_Z = 3.0
+_EM_STEPS = 20
+# Starts of Louvain for the final clusters, of which the best is kept.
+_STARTS, _STARTS_LARGE, _LARGE = 5, 2, 20_000
+# The entropy of clusters is taken as at least this, in bits: else U of one cluster that has all but
+# a few nodes is the ratio of two numbers near 0.
+_LEAST_ENTROPY = 0.05
+
+
+@dataclass(frozen=True)
+class GraphCandidate:
+    """A way to cluster the graph, judged by hidden edges.
+
+    Attributes
+    ----------
+    name : str
+        ``louvain``, ``louvain+em``, ``spectral`` or ``spectral+em``.
+    score : float
+        U of the hidden edges, 0 to 1.
+    standard_error : float
+        Of the score, from the number of hidden edges.
+    z : float
+        How far the share of hidden edges within clusters is above chance, in standard deviations.
+        For few edges it is smaller: that of the exact binomial probability.
+    bits : float
+        Bits B_E of the clusters in the edges that are not hidden.
+    chosen : bool
+    """
+
+    name: str
+    score: float
+    standard_error: float
+    z: float
+    bits: float
+    chosen: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GraphClustering:
+    """Clusters of a graph.
+
+    Attributes
+    ----------
+    clusters : int64 (N,)
+        0 to K - 1.
+    embedding : float32 (N, d)
+        Spectral embedding with d = min(K, 256) columns, fewer for few nodes. The rows have norm 1,
+        those of nodes without edges are 0.
+    candidates : list of GraphCandidate
+        In a fixed order. Empty where no edges could be hidden.
+    structure_found : bool
+        Whether z of any candidate is 3 or more. False without candidates, because nothing shows it.
+    """
+
+    clusters: np.ndarray
+    embedding: np.ndarray
+    candidates: list[GraphCandidate]
+    structure_found: bool
+
+
+def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphClustering:
+    """Cluster a graph into K clusters by its edges alone.
+
+    1. A tenth of the edges is hidden. ``louvain`` (`communities`) and ``spectral``
+       (`spectral_clusters`) cluster the graph of the other edges; ``louvain+em`` and
+       ``spectral+em`` are these clusters after `refine`.
+    2. Each is scored by U of the hidden edges. EM is considered only if it gains more than one
+       standard error of the difference. The highest score is chosen. If no candidate is above
+       chance (z < 3), ``spectral`` is chosen, because it does not follow chance as far as the others.
+    3. The chosen one clusters the whole graph. Louvain has several starts; the one with the highest
+       U of all edges is kept.
+
+    A graph of less than 10 edges, or with no hidden edge between nodes that have other edges, is
+    clustered by ``louvain`` without a choice. If there are not more nodes with edges than K, each
+    of them is a cluster. Nodes without edges are put into the cluster that has most nodes of the
+    lowest degree, which are most similar to them. The other clusters are never empty.
+
+    Parameters
+    ----------
+    graph : Graph
+    num_clusters : int
+        K, 1 or more.
+    seed : int
+        The same seed gives the same result on the same machine.
+
+    Returns
+    -------
+    GraphClustering
+
+    Raises
+    ------
+    ValueError
+        K is less than 1.
+    """
+    if num_clusters < 1:
+        raise ValueError(f"num_clusters: expected 1 or more, got {num_clusters}")
+    adjacency = graph.to_scipy().astype(np.float64)
+    degree = np.diff(adjacency.indptr)
+    kept = np.flatnonzero(degree)
+    embedding = spectral_embedding(adjacency, num_clusters, seed)
+    clusters = np.zeros(graph.num_nodes, dtype=np.int64)
+    candidates: list[GraphCandidate] = []
+    if len(kept) <= num_clusters:
+        clusters[kept] = np.arange(len(kept))
+    elif num_clusters > 1:
+        part = adjacency if len(kept) == len(degree) else adjacency[kept][:, kept]
+        candidates, resolution = _candidates(part, num_clusters, seed)
+        name = next((c.name for c in candidates if c.chosen), "louvain")
+        clusters[kept] = _final(name, part, embedding[kept], num_clusters, seed, resolution)
+    if 0 < len(kept) < len(degree):
+        rim = kept[degree[kept] == degree[kept].min()]
+        clusters[degree == 0] = np.bincount(clusters[rim]).argmax()
+    found = any(candidate.z >= _LEAST_Z for candidate in candidates)
+    return GraphClustering(clusters, embedding, candidates, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    """U, z, and one term for each hidden edge, of which the errors are computed."""
+
+    value: float
+    z: float
+    terms: np.ndarray
+    bits: float
+
+    def candidate(self, name: str, chosen: str) -> GraphCandidate:
+        error = float(self.terms.std() / np.sqrt(len(self.terms)))
+        return GraphCandidate(name, self.value, error, self.z, self.bits, name == chosen)
+
+
+def _candidates(
+    adjacency: sp.csr_matrix, num_clusters: int, seed: int
+) -> tuple[list[GraphCandidate], float | None]:
+    """Score the candidates by hidden edges; also the resolution of Louvain, if it was searched."""
+    train, hidden = _hide(adjacency, seed)
+    if not len(hidden):
+        return [], None
+    by_louvain, resolution = communities(train, num_clusters, seed)
+    points = spectral_embedding(train, num_clusters, seed)
+    by_spectrum = spectral_clusters(points, num_clusters, seed)
+    scores = {}
+    for form, (name, clusters) in enumerate((("louvain", by_louvain), ("spectral", by_spectrum))):
+        scores[name] = _score(train, hidden, clusters, num_clusters)
+        rng = stream_rng(seed, Stream.BLOCK_MODEL, form)
+        moved = refine(train, clusters, num_clusters, _EM_STEPS, rng)
+        scores[f"{name}+em"] = _score(train, hidden, moved, num_clusters)
+    chosen = _choice(scores)
+    return [score.candidate(name, chosen) for name, score in scores.items()], resolution
+
+
+def _hide(adjacency: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The graph without the hidden edges, (n, n), and the hidden edges int64 (H, 2) in it.
+
+    Nodes that have no other edge are dropped, and so are their hidden edges.
+    """
+    upper = sp.triu(adjacency, 1).tocoo()
+    number = len(upper.data)
+    if number < _LEAST_EDGES:
+        return adjacency, np.empty((0, 2), dtype=np.int64)
+    hide = np.zeros(number, dtype=bool)
+    order = stream_rng(seed, Stream.HIDDEN_EDGES).permutation(number)
+    hide[order[: round(_HIDDEN * number)]] = True
+    half = sp.csr_matrix(
+        (upper.data[~hide], (upper.row[~hide], upper.col[~hide])), shape=adjacency.shape
+    )
+    train = (half + half.T).tocsr()
+    kept = np.diff(train.indptr) > 0
+    hidden = np.stack([upper.row[hide], upper.col[hide]], axis=1).astype(np.int64)
+    hidden = hidden[kept[hidden].all(1)]
+    return train[kept][:, kept], (np.cumsum(kept) - 1)[hidden]
+
+
+def _planted_bits(inside: float, chance: float) -> float:
+    """Bits that a planted partition saves in each edge; 0 if the edges avoid the clusters."""
+    if inside <= chance:
+        return 0.0
+    shares, expected = np.array([inside, 1 - inside]), np.array([chance, 1 - chance])
+    some = shares > 0
+    return float((shares[some] * np.log2(shares[some] / np.maximum(expected[some], 1e-12))).sum())
+
+
+def _score(
+    train: sp.csr_matrix, hidden: np.ndarray, clusters: np.ndarray, num_clusters: int
+) -> _Score:
+    """Score clusters of the graph ``train`` by edges that are not in it."""
+    sums = block_sums(train, clusters, num_clusters)
+    volumes = sums.sum(1) / sums.sum()
+    chance = float((volumes**2).sum())
+    entropy = max(entropy_bits(volumes), _LEAST_ENTROPY)
+    together = clusters[hidden[:, 0]] == clusters[hidden[:, 1]]
+    inside, number = float(together.mean()), len(together)
+    z = (inside - chance) / np.sqrt(max(chance * (1 - chance), 1e-12) / number)
+    # The normal approximation says too much of few edges. The exact probability of so many edges
+    # within clusters is 0 in floating point, and its z infinite, where there are many edges.
+    exact = norm.isf(binom.sf(together.sum() - 1, number, min(chance, 1.0)))
+    # The derivative of U by f: how much one more edge within a cluster changes U.
+    f, e = np.clip(inside, 1e-3, 1 - 1e-3), np.clip(chance, 1e-12, 1 - 1e-12)
+    slope = max(np.log2(f * (1 - e) / (e * (1 - f))), 0.0)
+    return _Score(
+        _planted_bits(inside, chance) / entropy,
+        float(min(z, exact)),
+        slope * together / entropy,
+        block_bits(sums),
+    )
+
+
+def _choice(scores: dict[str, _Score]) -> str:
+    """Name of the candidate that is chosen; see `graph_clustering`."""
+    if all(score.z < _LEAST_Z for score in scores.values()):
+        return "spectral"
+    picks = []
+    for name in ("louvain", "spectral"):
+        plain, moved = scores[name], scores[f"{name}+em"]
+        # The same edges judge both, so the error is that of the difference, edge by edge.
+        difference = moved.terms - plain.terms
+        error = difference.std() / np.sqrt(len(difference))
+        picks.append(f"{name}+em" if moved.value - plain.value > error else name)
+    return max(picks, key=lambda pick: scores[pick].value)
+
+
+def _final(
+    name: str,
+    adjacency: sp.csr_matrix,
+    points: np.ndarray,
+    num_clusters: int,
+    seed: int,
+    resolution: float | None,
+) -> np.ndarray:
+    """Cluster the whole graph, whose nodes all have edges, in the chosen way."""
+    if name.startswith("louvain"):
+        starts = _STARTS if adjacency.shape[0] <= _LARGE else _STARTS_LARGE
+        # Start 0 was the search on the graph without the hidden edges.
+        found = [
+            communities(adjacency, num_clusters, seed, start, resolution)[0]
+            for start in range(1, starts + 1)
+        ]
+        clusters = max(found, key=_share_paid(adjacency, num_clusters))
+    else:
+        clusters = spectral_clusters(points, num_clusters, seed)
+    clusters = fill_clusters(clusters, num_clusters)
+    if name.endswith("+em"):
+        rng = stream_rng(seed, Stream.BLOCK_MODEL)
+        clusters = refine(adjacency, clusters, num_clusters, _EM_STEPS, rng)
+    return clusters
+
+
+def _share_paid(adjacency: sp.csr_matrix, num_clusters: int) -> Callable[[np.ndarray], float]:
+    """The function that computes U of all edges of a clustering."""
+
+    def share(clusters: np.ndarray) -> float:
+        sums = block_sums(adjacency, clusters, num_clusters)
+        volumes = sums.sum(1) / sums.sum()
+        inside = float(np.trace(sums) / sums.sum())
+        entropy = max(entropy_bits(volumes), 1e-9)
+        return _planted_bits(inside, float((volumes**2).sum())) / entropy
+
+    return share
