@@ -299,7 +299,7 @@ def refine(
             adjacency, degree, clusters, sums, log_rates(sums, prior), words, typical
         )
         sizes = np.bincount(clusters, minlength=num_clusters)
-        # The only node of a cluster stays. If it counted, a few such nodes could be too many to end.
+        # The only node of a cluster stays, and must not keep the loop going.
         would = movable & (gain > 0) & (sizes[clusters] > 1)
         if would.sum() <= _FEW * len(clusters):
             break

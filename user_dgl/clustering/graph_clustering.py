@@ -12,10 +12,10 @@ The score of a clustering is the share of its entropy that edges pay for,
     \qquad e = \sum_k v_k^2, \quad H(v) = -\sum_k v_k \log_2 v_k,
 
 where f is the share of edges inside clusters, v are the shares of the clusters in the volume, and e
-is the value of f that is expected by chance. The numerator is the code length of a planted partition
-saved in each edge. It is at most H(v), with equality for equal clusters that no edge joins. Bits
-that are not divided by H(v) prefer clusters of equal size, whatever the edges say. U is 0 if f is
-less than e: clusters that avoid edges within are not looked for here.
+is the value of f that is expected by chance. The numerator is the bits of each edge that a planted
+partition saves. It is at most H(v), with equality for equal clusters that no edge joins. Bits that
+are not divided by H(v) prefer clusters of equal size, whatever the edges say. U is 0 if f is less
+than e: clusters that avoid edges within are not looked for here.
 """
 
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphCluster
        ``spectral+em`` are these clusters after `refine`.
     2. Each is scored by U of the hidden edges. EM is considered only if it gains more than one
        standard error of the difference. The highest score is chosen. If no candidate is above
-       chance (z < 3), ``spectral`` is chosen, because it does not follow chance as far as the others.
+       chance (z < 3), ``spectral`` is chosen, because it follows chance less far than the others.
     3. The chosen one clusters the whole graph. Louvain has several starts; the one with the highest
        U of all edges is kept.
 
