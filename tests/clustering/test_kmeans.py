@@ -85,3 +85,13 @@ def test_mini_batch_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(module, "MINI_BATCH_ABOVE", 2999)
     assert clustering_metrics(blob, kmeans(points, 3, seed=0, num_starts=2))["acc"] == 100
     assert used == [3000]
+
+
+@pytest.mark.parametrize("limit", [10**6, 50], ids=["full", "mini-batch"])
+def test_first_centroids_of_a_sample_find_blobs(monkeypatch, limit):
+    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", limit)
+    points, blob = blobs(num_points=300)
+    clusters = kmeans(points, 3, seed=0, num_starts=3, max_steps=5, seeding_sample=30)
+    assert clustering_metrics(blob, clusters)["acc"] == 100
+    again = kmeans(points, 3, seed=0, num_starts=3, max_steps=5, seeding_sample=30)
+    np.testing.assert_array_equal(clusters, again)

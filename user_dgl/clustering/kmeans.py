@@ -1,9 +1,11 @@
 """k-means and silhouette. The results do not depend on the number of cores."""
 
 import warnings
+from functools import partial
+from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
@@ -20,6 +22,7 @@ def kmeans(
     seed: int,
     num_starts: int = 20,
     max_steps: int | None = None,
+    seeding_sample: int | None = None,
 ) -> np.ndarray:
     """Cluster points by k-means++ with several starts.
 
@@ -36,6 +39,9 @@ def kmeans(
     max_steps : int, optional
         Most steps of each start, if not scikit-learn's own. Mini-batch k-means takes these as
         passes over all points.
+    seeding_sample : int, optional
+        Number of points among which k-means++ draws the first centroids, if not all. With many
+        clusters, k-means++ takes longer than all steps after it.
 
     Returns
     -------
@@ -43,13 +49,15 @@ def kmeans(
         Clusters in 0..num_clusters-1. The same seed gives the same result, bit for bit.
     """
     num_clusters = min(num_clusters, len(points))
-    settings = {
+    settings: dict[str, Any] = {
         "n_clusters": num_clusters,
         "n_init": num_starts,
         "random_state": seed,
     }
     if max_steps is not None:
         settings["max_iter"] = max_steps
+    if seeding_sample is not None and num_clusters <= seeding_sample < len(points):
+        settings["init"] = partial(_seeds_of_sample, seeding_sample)
     if len(points) > MINI_BATCH_ABOVE:
         batch = max(4096, num_clusters)
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
@@ -63,6 +71,14 @@ def kmeans(
         # docstring describes this case.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit_predict(points).astype(np.int64)
+
+
+def _seeds_of_sample(
+    size: int, points: np.ndarray, num_clusters: int, random_state: np.random.RandomState
+) -> np.ndarray:
+    """First centroids (K, d): k-means++ on randomly drawn points."""
+    drawn = points[random_state.choice(len(points), size, replace=False)]
+    return kmeans_plusplus(drawn, num_clusters, random_state=random_state)[0]
 
 
 def silhouette(points: np.ndarray, clusters: np.ndarray, seed: int) -> float:
