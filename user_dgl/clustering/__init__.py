@@ -1,1 +1,1 @@
-"""Clustering: k-means, consensus of replicas, number of clusters and the smoothed view."""
+"""Clustering: k-means, consensus, number of clusters, smoothed view, graphs without features."""
