@@ -147,8 +147,26 @@ def test_score_is_the_formula():
     entropy = -(volumes * np.log2(volumes)).sum()
     bits = inside * np.log2(inside / chance) + (1 - inside) * np.log2((1 - inside) / (1 - chance))
     assert score.value == pytest.approx(bits / entropy if inside > chance else 0)
-    z = (inside - chance) / np.sqrt(chance * (1 - chance) / 200)
-    assert score.z == pytest.approx(z, abs=0.15)
+
+
+def test_z_is_against_the_pairs_that_have_no_edge():
+    graph, clusters = planted([20, 30, 25], 0.4, 0.1)
+    adjacency = matrix(graph)
+    dense = adjacency.toarray()
+    weight = np.outer(dense.sum(1), dense.sum(1)) * (1 - dense)
+    np.fill_diagonal(weight, 0)
+    chance = weight[clusters[:, None] == clusters].sum() / weight.sum()
+    hidden = np.random.default_rng(0).integers(75, size=(900, 2))
+    hidden[:100, 1] = hidden[:100, 0]
+    inside = (clusters[hidden[:, 0]] == clusters[hidden[:, 1]]).mean()
+    z = (inside - chance) / np.sqrt(chance * (1 - chance) / 900)
+    assert _score(adjacency, hidden, clusters, 3).z == pytest.approx(z, rel=0.08)
+
+
+def test_a_clique_has_no_structure():
+    u, v = np.triu_indices(80, 1)
+    result = graph_clustering(Graph.from_edges(80, u, v)[0], 5, 0)
+    assert not result.structure_found
 
 
 def test_planted_bits_are_the_entropy_where_no_edge_joins_clusters():
@@ -157,7 +175,7 @@ def test_planted_bits_are_the_entropy_where_no_edge_joins_clusters():
 
 
 def test_few_hidden_edges_show_nothing():
-    graph, clusters = planted([6] * 20, 1.0, 0.0)
+    graph, clusters = planted([6] * 20, 0.6, 0.02)
     one = _score(matrix(graph), np.array([[0, 1]]), clusters, 20)
     assert one.z < 3
     many = _score(matrix(graph), np.array([[0, 1]] * 400), clusters, 20)

@@ -119,6 +119,8 @@ def _at_least(
     ranges = [(*_RESOLUTIONS, _TRIES), (_RESOLUTIONS[1], highest, _TRIES)]
     if near is not None:
         ranges.insert(0, (near / _NEAR, near * _NEAR, _TRIES_NEAR))
+    # No resolution joins two components.
+    fewest = max(num_clusters, connected_components(adjacency, directed=False)[0])
     best: tuple[int, np.ndarray, float] | None = None
     for low, high, tries in ranges:
         for _ in range(tries):
@@ -127,7 +129,7 @@ def _at_least(
             count = int(found.max()) + 1
             if count >= num_clusters and (best is None or count < best[0]):
                 best = (count, found, resolution)
-            if count == num_clusters:
+            if count == fewest:
                 break
             low, high = (low, resolution) if count > num_clusters else (resolution, high)
         if best is not None:

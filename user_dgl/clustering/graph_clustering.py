@@ -58,7 +58,8 @@ class GraphCandidate:
         Of the score, from the number of hidden edges.
     z : float
         How far the share of hidden edges within clusters is above chance, in standard deviations.
-        For few edges it is smaller: that of the exact binomial probability.
+        For few edges it is smaller: that of the exact binomial probability. Chance is that of
+        a pair that has no edge among the others.
     bits : float
         Bits B_E of the clusters in the edges that are not hidden.
     chosen : bool
@@ -226,19 +227,47 @@ def _score(
     entropy = max(entropy_bits(volumes), _LEAST_ENTROPY)
     together = clusters[hidden[:, 0]] == clusters[hidden[:, 1]]
     inside, number = float(together.mean()), len(together)
-    z = (inside - chance) / np.sqrt(max(chance * (1 - chance), 1e-12) / number)
-    # The normal approximation says too much of few edges. The exact probability of so many edges
-    # within clusters is 0 in floating point, and its z infinite, where there are many edges.
-    exact = norm.isf(binom.sf(together.sum() - 1, number, min(chance, 1.0)))
+    z = _above_chance(int(together.sum()), number, _chance_of_new_edges(train, clusters))
     # The derivative of U by f: how much one more edge within a cluster changes U.
     f, e = np.clip(inside, 1e-3, 1 - 1e-3), np.clip(chance, 1e-12, 1 - 1e-12)
     slope = max(np.log2(f * (1 - e) / (e * (1 - f))), 0.0)
     return _Score(
         _planted_bits(inside, chance) / entropy,
-        float(min(z, exact)),
+        z,
         slope * together / entropy,
         block_bits(sums),
     )
+
+
+def _chance_of_new_edges(train: sp.csr_matrix, clusters: np.ndarray) -> float:
+    r"""Share of the pairs without an edge that lie within clusters, weighed by degrees.
+
+    .. math:: \frac{\sum_{ij} [i \ne j] (1 - A_{ij}) [c_i = c_j] d_i d_j}
+        {\sum_{ij} [i \ne j] (1 - A_{ij}) d_i d_j}
+
+    A hidden edge is none of the others, so this is its chance to lie within a cluster. In a sparse
+    graph it is e. In a dense one, clusters that lack edges within would seem to foretell hidden
+    edges.
+    """
+    degree = np.diff(train.indptr).astype(np.float64)
+    rows = np.repeat(np.arange(len(degree)), np.diff(train.indptr))
+    of_edge = degree[rows] * degree[train.indices]
+    within = clusters[rows] == clusters[train.indices]
+    volumes = np.bincount(clusters, weights=degree)
+    alone = (degree**2).sum()
+    inside = (volumes**2).sum() - alone - of_edge[within].sum()
+    every = degree.sum() ** 2 - alone - of_edge.sum()
+    return float(np.clip(inside / max(every, 1.0), 0.0, 1.0))
+
+
+def _above_chance(hits: int, number: int, chance: float) -> float:
+    """Standard deviations by which ``hits`` of ``number`` are above a binomial mean."""
+    z = (hits / number - chance) / np.sqrt(max(chance * (1 - chance), 1e-12) / number)
+    if z > 0:
+        # The normal approximation says too much of few edges. Of many, the exact probability is 0
+        # in floating point, and its z is infinite.
+        z = min(z, norm.isf(binom.sf(hits - 1, number, chance)))
+    return float(z)
 
 
 def _choice(scores: dict[str, _Score]) -> str:
