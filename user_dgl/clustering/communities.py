@@ -141,10 +141,11 @@ def merge_clusters(adjacency: sp.csr_matrix, clusters: np.ndarray, num_clusters:
     r"""Merge clusters until K are left, each time the pair that loses fewest bits B_E.
 
     The loss is exact. Up to 120 clusters, every pair is tried and the best one merged. Above, the
-    pairs that are tried are those with most edges between them and those with the most similar
-    edges to other clusters, and up to a tenth of the clusters is merged at once, the cheapest pairs
-    first. Above 2,000 clusters (or K, if that is more), those of the smallest volumes are first put
-    together without looking at their edges, because the loss is a matrix of clusters by clusters.
+    pairs that are tried are those with most edges between them, with the most similar edges to
+    other clusters, or with the most similar volumes. Up to a tenth of the clusters is then merged
+    at once, the cheapest pairs first. Above 2,000 clusters (or K, if that is more), those of the
+    smallest volumes are first put together without looking at their edges, because the loss is a
+    matrix of clusters by clusters.
 
     Parameters
     ----------
@@ -195,11 +196,11 @@ def _merge_once(sums: np.ndarray, num_clusters: int) -> np.ndarray:
     else:
         first, second = _likely_pairs(sums)
         at_once = max(1, min(int(_MERGED_AT_ONCE * count), count - num_clusters))
-    order = np.argsort(_losses(sums, first, second), kind="stable")[: 10 * at_once]
+    order = np.argsort(_losses(sums, first, second), kind="stable")
     into = np.arange(count)
     used = np.zeros(count, dtype=bool)
     merged = 0
-    # A loop over at most ten times a tenth of the clusters, not over nodes.
+    # A loop over pairs of clusters, not over nodes, which ends early but where many pairs overlap.
     for keep, drop in zip(first[order].tolist(), second[order].tolist(), strict=True):
         if not used[keep] and not used[drop]:
             used[keep] = used[drop] = True
@@ -211,7 +212,7 @@ def _merge_once(sums: np.ndarray, num_clusters: int) -> np.ndarray:
 
 
 def _likely_pairs(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each cluster, partners with many edges to it and partners of similar profile."""
+    """For each cluster, partners with many edges to it, of similar profile, of similar volume."""
     count = len(sums)
     volumes = np.maximum(sums.sum(1), 1e-9)
     joined = sums / np.sqrt(np.outer(volumes, volumes))
@@ -221,8 +222,11 @@ def _likely_pairs(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for score in (joined, alike):
         np.fill_diagonal(score, -1)
         partners.append(np.argpartition(-score, _PARTNERS, axis=1)[:, :_PARTNERS])
-    first = np.repeat(np.arange(count), 2 * _PARTNERS)
-    second = np.concatenate(partners, axis=1).ravel()
+    # Where nothing tells clusters apart, such as components, all have the same partners. Then those
+    # of the next larger volume are others, and the cheapest.
+    by_volume = np.argsort(volumes, kind="stable")
+    first = np.append(np.repeat(np.arange(count), 2 * _PARTNERS), by_volume[:-1])
+    second = np.append(np.concatenate(partners, axis=1).ravel(), by_volume[1:])
     keys = np.unique(np.minimum(first, second) * count + np.maximum(first, second))
     return np.divmod(keys, count)
 
