@@ -58,8 +58,8 @@ class GraphCandidate:
         Of the score, from the number of hidden edges.
     z : float
         How far the share of hidden edges within clusters is above chance, in standard deviations.
-        For few edges it is smaller: that of the exact binomial probability. Chance is that of
-        a pair that has no edge among the others.
+        For few edges it is smaller: that of the exact binomial probability. Chance is e
+        or, if it is larger, that of a pair that has no edge among the others.
     bits : float
         Bits B_E of the clusters in the edges that are not hidden.
     chosen : bool
@@ -227,7 +227,10 @@ def _score(
     entropy = max(entropy_bits(volumes), _LEAST_ENTROPY)
     together = clusters[hidden[:, 0]] == clusters[hidden[:, 1]]
     inside, number = float(together.mean()), len(together)
-    z = _above_chance(int(together.sum()), number, _chance_of_new_edges(train, clusters))
+    # The larger chance: in a graph with hubs, whose pairs have fewer edges than d_i d_j says, the
+    # second one is too small.
+    new = max(chance, _chance_of_new_edges(train, clusters))
+    z = _above_chance(int(together.sum()), number, min(new, 1.0))
     # The derivative of U by f: how much one more edge within a cluster changes U.
     f, e = np.clip(inside, 1e-3, 1 - 1e-3), np.clip(chance, 1e-12, 1 - 1e-12)
     slope = max(np.log2(f * (1 - e) / (e * (1 - f))), 0.0)
