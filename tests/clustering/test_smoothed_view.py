@@ -1,4 +1,4 @@
-"""The smoothed view: projection, choice of the own share, training from it."""
+"""The smoothed view: projection, choice by bits, training from it."""
 
 import copy
 
@@ -9,16 +9,24 @@ import torch
 from paths import CONFIGS
 from sklearn.preprocessing import normalize
 
-from user_dgl.clustering.smoothed_view import SELF_SHARES, held_out_scores, smoothed_view
+from user_dgl.clustering.code_bits import CodeBits
+from user_dgl.clustering.smoothed_view import (
+    HOPS,
+    SELF_SHARES,
+    WEIGHT_POWERS,
+    ViewCandidate,
+    choose,
+    graph_view,
+    smoothed_view,
+)
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.evaluation.label_metrics import clustering_metrics
-from user_dgl.features.svd import right_singular_vectors, truncated_svd
+from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
 from user_dgl.pipeline.train import train
 from user_dgl.training.hooks import Hooks
-from user_dgl.training.result import chosen_labels
 from user_dgl.training.trainer import Trainer
 
 SMOOTH = (
@@ -64,61 +72,131 @@ def test_projecting_first_gives_the_projected_rows(data):
     config = SmoothConfig(hops=4, self_share=0.2, num_components=100)
     view = smoothed_view(data.graph, weight, data.feat, config, 3, 0, "csr")
     assert view.points.shape == (300, 12)
-    assert view.scores == {}
+    assert len(view.candidates) == 1
     propagation = Propagation.of(data.graph, weight, "csr")
     found = normalize(smooth(propagation, view.points, 4, 0.2).numpy())
     reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 100, 0))
     wide = normalize(smooth(propagation, reduced, 4, 0.2).numpy())
-    expected = normalize(wide @ right_singular_vectors(wide, 12, 0))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    expected = normalize(wide @ np.linalg.svd(wide)[2][:12].T)
+    # The axes have no sign, but the cosines of the rows do.
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
 
 
-def _chosen(data, graph=None):
-    graph = data.graph if graph is None else graph
-    weight = torch.ones(graph.num_edges)
-    reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 64, 0))
-    scores = held_out_scores(graph, weight, reduced, 8, 12, 0, "csr")
-    assert list(scores) == list(SELF_SHARES)
-    assert all(0 <= score <= 100 for score in scores.values())
-    return max(scores, key=scores.get)
+def _view(data, **settings):
+    weight = torch.ones(data.graph.num_edges)
+    return smoothed_view(data.graph, weight, data.feat, SmoothConfig(**settings), 3, 0, "csr")
 
 
 def test_own_share_is_small_where_neighbours_say_more_and_large_where_features_do():
     short_texts = _blocks(average_degree=16.0, mixing=0.0, words_per_node=5, topic_share=0.3)
-    long_texts = _blocks(average_degree=4.0, mixing=0.6, words_per_node=100, topic_share=0.8)
-    assert _chosen(short_texts) < _chosen(long_texts)
+    long_texts = _blocks(average_degree=4.0, mixing=0.9, words_per_node=100, topic_share=0.8)
+    assert _view(short_texts).self_share < _view(long_texts).self_share
 
 
-def test_edges_left_out_are_left_out(data):
-    """Features that say nothing foretell no edge of a graph without structure."""
+def test_features_alone_are_taken_where_edges_join_unlike_nodes():
+    """Every edge joins two clusters: a mean over neighbours mixes what the features tell apart."""
+    data = _blocks(average_degree=8.0, mixing=1.0, words_per_node=40, topic_share=0.5)
+    view = _view(data)
+    assert view.self_share >= 0.5
+    assert clustering_metrics(data.labels, view.clusters)["nmi"] > 80
+
+
+def test_candidates_are_the_values_that_the_settings_leave_open(data):
+    weight = torch.linspace(0.1, 1, data.graph.num_edges)
+
+    def candidates(**settings):
+        config = SmoothConfig(**settings)
+        view = smoothed_view(data.graph, weight, data.feat, config, 3, 0, "csr")
+        assert sum(each.chosen for each in view.candidates) == 1
+        return view.candidates
+
+    every = candidates()
+    assert len(every) == len(HOPS) * len(SELF_SHARES) * len(WEIGHT_POWERS) + 1
+    assert [each.self_share for each in every].count(1.0) == 1
+    assert len(candidates(hops=3, self_share=0.2, weight_power=0.5)) == 1
+    assert {each.weight_power for each in candidates(weight_power=2.0)} == {2.0}
+    # All powers of weights that are 1 are the same.
+    assert len(_view(data).candidates) == len(HOPS) * len(SELF_SHARES) + 1
+
+
+def test_choice_among_near_equal_scores_is_the_one_most_like_the_others():
+    same = np.repeat([0, 1, 2], 4)
+    alike = np.where(np.arange(12) == 0, 1, same)
+    other = np.tile([0, 1, 2], 4)
+
+    def chosen(*scores):
+        views = [ViewCandidate(4, 0.2, 1.0, 0.0, 0.0, score) for score in scores]
+        place, found = choose(views, [other, same, alike])
+        assert [each.chosen for each in found] == [i == place for i in range(3)]
+        assert found[0].agreement < found[1].agreement
+        return place
+
+    assert chosen(100.0, 99.5, 90.0) == 1
+    assert chosen(100.0, 98.0, 98.0) == 0
+    # Nothing was found, so that all scores are negative.
+    assert chosen(-100.0, -50.0, -90.0) == 1
+
+
+def test_moving_nodes_saves_more_bits(data):
+    view = _view(data)
+    code = CodeBits(data.graph.to_scipy(), data.feat, view.points)
+
+    def bits(clusters):
+        return code.edges(clusters, 3) + code.features(clusters, 3)[0]
+
+    assert bits(view.clusters) >= bits(view.kmeans)
+    assert sum(view.refined_bits.values()) == pytest.approx(bits(view.clusters))
+
+
+def test_edges_that_have_nothing_in_common_with_the_features_are_reported():
+    structured = _blocks(average_degree=8.0, words_per_node=40, topic_share=0.5)
+    assert _view(structured).warnings == []
     rng = np.random.default_rng(0)
     graph, _ = Graph.from_edges(300, *rng.integers(0, 300, (2, 1200)))
-    reduced = torch.from_numpy(rng.normal(size=(300, 30)).astype(np.float32))
-    scores = held_out_scores(graph, torch.ones(graph.num_edges), reduced, 4, 12, 0, "csr")
-    # Smoothing over the edges that are scored would give far more.
-    assert all(35 < score < 65 for score in scores.values())
+    weight = torch.ones(graph.num_edges)
+    view = smoothed_view(graph, weight, structured.feat, SmoothConfig(), 3, 0, "csr")
+    (warning,) = view.warnings
+    assert "nothing in common" in warning
 
 
-def test_too_few_edges_to_hold_out(data):
+def test_features_without_words_in_common_are_reported(data):
+    """Each node has words of its own, so that no clustering says anything about them."""
+    feat = sp.kron(sp.eye(300), np.ones((1, 3)), format="csr")
+    weight = torch.ones(data.graph.num_edges)
+    view = smoothed_view(data.graph, weight, feat, SmoothConfig(), 3, 0, "csr")
+    assert any("features save no bits" in warning for warning in view.warnings)
+
+
+def test_few_edges(data):
     graph, _ = Graph.from_edges(300, [0, 1], [1, 2])
     view = smoothed_view(graph, torch.ones(2), data.feat, SmoothConfig(), 3, 0, "csr")
-    assert view.scores == {}
-    assert view.self_share in SELF_SHARES
+    assert len(np.unique(view.clusters)) == 3
+
+
+def test_graph_view_of_a_graph_without_features():
+    data = _blocks(average_degree=16.0)
+    view = graph_view(data.graph, 3, 0)
+    assert clustering_metrics(data.labels, view.clusters)["nmi"] > 90
+    assert view.warnings == []
+    assert view.report()["name"] == view.name
+    # A new node with the neighbours of another one gets a point near to it.
+    rows = normalize(data.graph.to_scipy() @ view.projection.numpy())
+    assert (np.sum(rows * normalize(view.points.numpy()), 1) > 0.8).mean() > 0.9
 
 
 def test_constant_and_empty_columns_do_no_harm(data):
     feat = sp.csr_matrix(np.c_[np.ones((300, 3)), np.zeros((300, 3))])
     weight = torch.ones(data.graph.num_edges)
     view = smoothed_view(data.graph, weight, feat, SmoothConfig(), 3, 0, "csr")
-    assert np.isfinite(list(view.scores.values())).all()
+    assert all(np.isfinite(each.score) for each in view.candidates)
     assert torch.isfinite(view.points).all()
 
 
-def test_centroids_are_those_of_kmeans(data):
+def test_centroids_are_those_of_the_clusters(data):
     weight = torch.ones(data.graph.num_edges)
-    view = smoothed_view(data.graph, weight, data.feat, SmoothConfig(hops=4), 3, 0, "csr")
+    view = smoothed_view(data.graph, weight, data.feat, SmoothConfig(), 3, 0, "csr")
     propagation = Propagation.of(data.graph, weight, "csr")
-    embedding = normalize(smooth(propagation, view.points, 4, view.self_share).numpy())
+    embedding = normalize(smooth(propagation, view.points, view.hops, view.self_share).numpy())
     for cluster in range(3):
         mean = embedding[view.clusters == cluster].mean(0)
         np.testing.assert_allclose(view.centroids[cluster], mean / np.linalg.norm(mean), atol=1e-5)
@@ -138,41 +216,37 @@ def test_training_from_the_view(data, overrides):
     config = load_config(None, [*SMOOTH, *overrides])
     fit = Trainer(data.graph, data.feat, config, Hooks(record=rows.append)).fit()
     assert rows[-1]["loss"] < rows[0]["loss"]
-    assert set(fit.assignments) == {"head", "kmeans"}
+    assert set(fit.assignments) == {"head", "kmeans", "code"}
     assert clustering_metrics(data.labels, fit.clusters)["nmi"] > 80
     trainer = Trainer(data.graph, data.feat, config)
     moved = np.abs(fit.weight - trainer.prior.weight.numpy()).max()
     assert (moved > 0.01) == ("train.structure_lr=0" not in overrides)
 
 
-def test_labels_rule(data):
-    def fit(rule):
-        overrides = [*SMOOTH, "loss.mixture_weight=0.1", f"model.labels={rule}"]
-        return Trainer(data.graph, data.feat, load_config(None, overrides)).fit()
-
-    head, kmeans, auto = fit("head"), fit("kmeans"), fit("auto")
-    assert head.labels_from == "head"
-    assert np.array_equal(head.clusters, head.assignments["head"])
-    assert np.array_equal(kmeans.clusters, kmeans.assignments["kmeans"])
-    assert np.array_equal(auto.clusters, auto.assignments[auto.labels_from])
+@pytest.mark.parametrize("rule", ["head", "kmeans", "code"])
+def test_labels_rule(data, rule):
+    overrides = [*SMOOTH, "loss.mixture_weight=0.1", f"model.labels={rule}"]
+    fit = Trainer(data.graph, data.feat, load_config(None, overrides)).fit()
+    assert fit.labels_from == rule
+    assert np.array_equal(fit.clusters, fit.assignments[rule])
 
 
-@pytest.mark.parametrize(("looser", "expected"), [(0.0, "head"), (0.01, "head"), (0.03, "kmeans")])
-def test_auto_labels_take_kmeans_where_the_head_is_looser(data, monkeypatch, looser, expected):
-    given = iter([0.5 * (1 - looser), 0.5])  # of the head, then of k-means
-    monkeypatch.setattr("user_dgl.training.result.silhouette", lambda *_: next(given))
-    config = load_config(None, [*SMOOTH, "model.labels=auto"])
-    assert Trainer(data.graph, data.feat, config).fit().labels_from == expected
+def test_power_of_the_weights_changes_the_smoothing_and_not_the_learned_graph(data):
+    overrides = [
+        *SMOOTH,
+        "train.structure_lr=0",
+        "model.smooth.hops=4",
+        "model.smooth.self_share=0.2",
+    ]
 
+    def fit(power):
+        config = load_config(None, [*overrides, f"model.smooth.weight_power={power}"])
+        return Trainer(data.graph, data.feat, config).fit()
 
-def test_auto_labels_take_kmeans_where_the_head_gives_clusters_up():
-    """However compact those left are: two far groups and a cluster split within one of them."""
-    config = load_config(None, [*SMOOTH, "model.labels=auto"])
-    points = np.repeat([[0.0, 1.0], [1.0, 0.0]], 150, axis=0)
-    merged = np.repeat([0, 1], 150)
-    split = np.where(np.arange(300) < 75, 2, merged)
-    assert chosen_labels(config, {"head": merged, "kmeans": split}, points) == "kmeans"
-    assert chosen_labels(config, {"head": merged, "kmeans": merged}, points) == "head"
+    plain, weighted = fit(0), fit(1)
+    assert np.array_equal(plain.weight, weighted.weight)
+    assert plain.weight.std() > 0
+    assert not np.allclose(plain.embedding, weighted.embedding)
 
 
 def test_resumed_equals_uninterrupted(data):

@@ -14,10 +14,7 @@ from user_dgl.config import (
 from user_dgl.errors import InputError
 
 
-def test_link_critic_has_a_power_and_link_prediction_one_process():
-    settings = ["structure.prior=link_critic", "structure.critic.power=null"]
-    with pytest.raises(InputError, match=r"power=null needs structure\.prior=critic"):
-        load_config(None, settings)
+def test_link_prediction_has_one_process():
     config = load_config(None, ["task=link_prediction", "model.observed_mix=0"])
     with pytest.raises(InputError, match="distributed run needs task=clustering"):
         config.check_distributed()

@@ -32,7 +32,7 @@ SMOOTH = (
     *COMMON,
     "model.encoder=smooth",
     "model.head=centroid",
-    "model.labels=auto",
+    "model.labels=code",
     "model.logit_dropout=0",
     "structure.prior=critic",
     "loss.davies_bouldin_space=embedding",

@@ -63,7 +63,7 @@ SMOOTH = [
 KINDS = {
     "gcn, candidates": (*GCN, "structure.prior=critic"),
     "gcn on A'": (*GCN, "structure.prior=link_critic", "model.observed_mix=0"),
-    "smooth, critic": (*SMOOTH, "structure.prior=critic", "structure.critic.power=null"),
+    "smooth, critic": (*SMOOTH, "structure.prior=critic"),
     "smooth, link critic": (*SMOOTH, "structure.prior=link_critic"),
 }
 

@@ -34,7 +34,7 @@ MODELS = {
         "structure.candidates.same_cluster=2", "structure.candidates.refresh_every=3",
     ),
     "smooth": (
-        "model.encoder=smooth", "model.head=centroid", "model.labels=auto",
+        "model.encoder=smooth", "model.head=centroid", "model.labels=code",
         "model.observed_mix=0", "model.logit_dropout=0", "structure.prior=critic",
         "loss.davies_bouldin_space=embedding", "loss.mixture_weight=0.1",
     ),

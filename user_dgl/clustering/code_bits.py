@@ -52,7 +52,7 @@ class CodeBits:
         return block_bits(block_sums(self.adjacency, clusters, num_clusters))
 
     def features(self, clusters: np.ndarray, num_clusters: int) -> tuple[float, float]:
-        """Bits saved on the features, and the concentration of the code of words (else 0)."""
+        """Bits saved on the features, and the concentration of the code of words (else 1)."""
         y = indicator(clusters, num_clusters)
         if self.words is not None:
             occurrences = torch.from_numpy((y.T @ self.words).toarray())
@@ -60,7 +60,7 @@ class CodeBits:
         num_nodes, num_columns = self._centred.shape
         sums = gaussian_sums(self._centred, torch.from_numpy(y.toarray()))
         means = (len(np.unique(clusters)) - 1) * num_columns
-        return gaussian_bits(sums).item() - means / 2 * math.log2(num_nodes), 0.0
+        return gaussian_bits(sums).item() - means / 2 * math.log2(num_nodes), 1.0
 
 
 def _words(feat: sp.csr_matrix) -> sp.csr_matrix | None:

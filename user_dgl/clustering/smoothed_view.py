@@ -5,7 +5,8 @@ features of nodes in other clusters. Which effect is larger depends on the data:
 from a mean over many neighbours, long texts lose, and where edges join unlike nodes any smoothing
 loses. So several views are made and clustered, and the choice is made by the bits that the clusters
 save on edges and features together (`user_dgl.clustering.code_bits`, `choose`). Then nodes are
-moved to other clusters as long as that saves more bits (`user_dgl.clustering.block_model.refine`). No labels are
+moved to other clusters as long as that saves more bits
+(`user_dgl.clustering.block_model.refine`). No labels are
 used.
 """
 
