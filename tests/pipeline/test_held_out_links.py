@@ -101,7 +101,6 @@ def test_training_depends_on_nothing_that_is_held_out(kind, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkeypatch):
-    from user_dgl.clustering import smoothed_view as smoothing
     from user_dgl.structure import critic, link_critic
 
     drawn, original = [], critic.random_pairs
@@ -111,7 +110,7 @@ def test_no_held_out_pair_in_graph_candidates_or_examples(kind, tmp_path, monkey
         drawn.append(np.minimum(*pairs) * num_nodes + np.maximum(*pairs))
         return pairs
 
-    for module in (critic, link_critic, smoothing):
+    for module in (critic, link_critic):
         monkeypatch.setattr(module, "random_pairs", spied)
     _train(tmp_path / "run", *KINDS[kind])
     run = RunDirectory(tmp_path / "run")
