@@ -216,13 +216,12 @@ class USERClustering(ClusterMixin, BaseEstimator):
         Notes
         -----
         For row i of ``adjacency_`` and the features of node i, the embedding equals that of node i
-        up to rounding, if the fit smooths with the weights as they are (in ``result.json``,
-        ``view.weight_power`` is 1); with ``weight_power`` 0 this holds for a row of the observed
-        graph. If the features have more columns and rows than
-        ``model.smooth.num_components``, it also differs by the error of a randomised SVD. A row of
-        the observed graph, in which each edge has weight 1, gives another embedding if the fit
-        trusts some edges less. If the labels do not come from the head, a node is assigned to the
-        nearest mean of the clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
+        up to rounding, if the fit smooths with the weights as they are (``model.smooth.weight_power``
+        1). With ``weight_power`` 0, this holds for a row of the observed graph, in which each edge
+        has weight 1. If the features have more columns and rows than
+        ``model.smooth.num_components``, the embedding also differs by the error of a randomised
+        SVD. If the labels do not come from the head, a node is assigned to the nearest mean of the
+        clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
         """
         check_is_fitted(self)
         num_nodes = len(self.labels_)

@@ -314,7 +314,7 @@ def test_predict_gives_fitted_nodes_their_clusters(data, adjacency, settings):
 
 
 def test_embedding_of_a_twin(data, adjacency):
-    settings = [*QUICK, "model.smooth.weight_power=1"]
+    settings = {**QUICK, "model.smooth.weight_power": 1}
     model = USERClustering(3, overrides=settings).fit(adjacency, data.feat)
     seen = model._out_of_sample._hidden
     kept = []
