@@ -216,9 +216,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
         Notes
         -----
         For row i of ``adjacency_`` and the features of node i, the embedding equals that of node i
-        up to rounding, if the fit smooths with the weights as they are (``model.smooth.weight_power``
-        1). With ``weight_power`` 0, this holds for a row of the observed graph, in which each edge
-        has weight 1. If the features have more columns and rows than
+        up to rounding, if the fit smooths with the weights as they are, which is
+        ``model.smooth.weight_power=1``. With 0, this holds for a row of the observed graph, in
+        which each edge has weight 1. If the features have more columns and rows than
         ``model.smooth.num_components``, the embedding also differs by the error of a randomised
         SVD. If the labels do not come from the head, a node is assigned to the nearest mean of the
         clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.

@@ -291,3 +291,12 @@ def test_permuted_labels_change_no_output(data, tmp_path):
         outputs[-1].append(result["metrics"]["nmi"])
     assert outputs[0][:-1] == outputs[1][:-1]
     assert outputs[0][-1] > 50 > outputs[1][-1]
+
+
+def test_graph_without_structure_is_reported_if_it_is_large_enough_to_tell():
+    rng = np.random.default_rng(0)
+    large, _ = Graph.from_edges(400, *rng.integers(0, 400, (2, 2000)))
+    small, _ = Graph.from_edges(40, *rng.integers(0, 40, (2, 100)))
+    (warning,) = graph_view(large, 3, 0).warnings
+    assert "no clusters beyond chance" in warning
+    assert graph_view(small, 3, 0).warnings == []

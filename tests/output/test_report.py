@@ -14,6 +14,8 @@ from quick_runs import FAST, QUICKSTART
 from runs import ring, write_run
 
 from user_dgl.cli import main
+from user_dgl.config import SyntheticConfig
+from user_dgl.data import block_model
 from user_dgl.graph import Graph
 from user_dgl.output.report import figures
 from user_dgl.output.report.embedding_map import plane
@@ -242,6 +244,28 @@ def test_choice_of_the_number_of_clusters(tmp_path):
     assert "next comes 4." in page.text
     axes = figures.draw_choice({2: 0.5, 3: 4.0, 4: 1.0}, "slope").axes[0]
     assert axes.lines[1].get_xydata().tolist() == [[3, 4.0]]
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_choice_of_the_clusters(tmp_path, features):
+    """A report shows each candidate with its score, and which was chosen."""
+    data = block_model(SyntheticConfig(num_nodes=120, num_blocks=3, average_degree=10.0))
+    np.savetxt(tmp_path / "edges.csv", np.stack([data.graph.src, data.graph.dst], 1), "%d", ",")
+    arguments = ["train", "--edges", str(tmp_path / "edges.csv"), "--clusters", "3"]
+    if features:
+        sp.save_npz(tmp_path / "features.npz", data.feat)
+        arguments += ["--features", str(tmp_path / "features.npz")]
+    run = tmp_path / "run"
+    assert main([*arguments, "train.epochs=2", f"output_dir={run}"]) == 0
+    view = json.loads((run / "result.json").read_text())["view"]
+    page = _report(run)
+    header, *rows = page.tables["Candidates"]
+    assert len(rows) == len(view["candidates"])
+    assert [row[0] for row in rows if "(chosen)" in row[0]] == [f"{view['name']} (chosen)"]
+    assert header[1:3] == (
+        ["edge bits", "feature bits"] if features else ["score", "standard error"]
+    )
+    assert view["name"] in page.text
 
 
 def test_link_prediction(tmp_path):

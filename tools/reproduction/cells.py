@@ -24,7 +24,7 @@ from user_dgl.errors import InputError
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
 METRICS = ["nmi", "acc", "ari", "f1", "ami"]
-ASSIGNMENTS = ["head", "kmeans", "consensus"]
+ASSIGNMENTS = ["head", "kmeans", "code", "consensus"]
 FLOOR_METRICS = ["nmi", "acc", "ari", "ami"]
 FLOORS = ["features_kmeans", "smooth_kmeans"]
 # Of link prediction.

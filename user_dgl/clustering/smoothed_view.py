@@ -55,9 +55,11 @@ _LEAST_Z = 3.0
 _LEAST_ENTROPY = 0.05
 # Share of the best score within which scores are taken as equal.
 _NEAR = 0.01
+# A tenth of fewer edges is too little to say that a graph has no clusters.
+_LEAST_EDGES_JUDGED = 500
 _NO_EDGE_STRUCTURE = (
-    "the edges show no clusters beyond chance: hidden edges are not foretold by the others, and "
-    "the clusters mean little"
+    "the edges show no clusters beyond chance: a tenth of the edges, hidden, lies in the clusters "
+    "of the others no more often than random pairs, so the clusters may mean nothing"
 )
 
 
@@ -242,7 +244,8 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
     found = graph_clustering(graph, num_clusters, seed)
     points = torch.from_numpy(found.embedding)
     sums = block_sums(graph.to_scipy(), found.clusters, num_clusters)
-    warnings = [] if found.structure_found else [_NO_EDGE_STRUCTURE]
+    judged = graph.num_edges >= _LEAST_EDGES_JUDGED
+    warnings = [_NO_EDGE_STRUCTURE] if judged and not found.structure_found else []
     return SmoothedView(
         points,
         hops=1,

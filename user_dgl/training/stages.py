@@ -121,7 +121,7 @@ def prepare(
             stages.append(_stage("view", started))
             for warning in view.warnings:
                 log(f"Warning: {warning}")
-            log(f"View: {view.name} chosen of {len(view.candidates)} by bits")
+            log(f"View: {view.name} chosen of {len(view.candidates)}")
     static: list[Pairs] = []
     if structure.learnable:
         rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)

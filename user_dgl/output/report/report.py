@@ -140,6 +140,8 @@ def _page(run: RunDirectory, content: Content) -> Page:
         _add_clusters(page, content, content.clusters)
     if result is not None and "num_clusters_curve" in result:
         _add_choice(page, result)
+    if result is not None and result.get("view", {}).get("candidates"):
+        _add_candidates(page, result["view"])
     if content.observed is not None and content.learned is not None:
         _add_graphs(page, content.observed, content.learned, content.clusters)
     if content.rows:
@@ -313,6 +315,37 @@ def _add_choice(page: Page, result: dict[str, Any]) -> None:
         f"Curve of the slope at {min(curve)} to {max(curve)} clusters, highest at {first}.",
         f"Of {min(curve)} to {max(curve)} clusters {first} were taken, because the singular values "
         f"fall off most steeply there{close}. This is a suggestion; labels had no part in it.",
+    )
+
+
+def _add_candidates(page: Page, view: dict[str, Any]) -> None:
+    """Add which clusterings were compared, see `user_dgl.clustering.smoothed_view`."""
+    page.section("How the clusters were chosen")
+    best = sorted(view["candidates"], key=lambda each: each["score"], reverse=True)
+    numbers = [name for name, value in best[0].items() if name not in ("name", "chosen")]
+    if "edge_bits" in numbers:
+        page.text(
+            f"Of {len(best)} ways to smooth the features over the graph, this one was taken: "
+            f"{view['name']}. Its clusters save most bits of edges and features for their entropy "
+            "(score), or less than 1 % fewer and agree more with the others. Then nodes were moved "
+            f"to other clusters, which save {view['bits']['edges']:,.0f} bits on the edges and "
+            f"{view['bits']['features']:,.0f} on the features. Labels had no part in it."
+        )
+        numbers = ["edge_bits", "feature_bits", "score", "agreement"]
+    else:
+        page.text(
+            f"Of {len(best)} ways to cluster the graph without features, this one was taken: "
+            f"{view['name']}. Its clusters, found without a tenth of the edges, foretell these best "
+            "(score; with EM only where it gains more than one standard error). Labels had no part "
+            "in it."
+        )
+    page.table(
+        "Candidates",
+        ["", *(name.replace("_", " ") for name in numbers)],
+        [
+            [each["name"] + " (chosen)" * each["chosen"], *(each[name] for name in numbers)]
+            for each in best
+        ],
     )
 
 
