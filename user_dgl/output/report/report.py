@@ -335,9 +335,9 @@ def _add_candidates(page: Page, view: dict[str, Any]) -> None:
     else:
         page.text(
             f"Of {len(best)} ways to cluster the graph without features, this one was taken: "
-            f"{view['name']}. Its clusters, found without a tenth of the edges, foretell these edges "
-            "best (score; with EM only where it gains more than one standard error). Labels had no part "
-            "in it."
+            f"{view['name']}. Its clusters, found without a tenth of the edges, foretell these "
+            "best (score; with EM only where it gains more than one standard error). Labels had no "
+            "part in it."
         )
     page.table(
         "Candidates",
