@@ -94,6 +94,9 @@ def test_real_values_save_bits_only_where_the_clusters_have_different_means():
 
     assert bits(noise) < 0
     assert bits(shifted) > 50
+    # What is left of a constant is the rounding of its components, which no bits can be saved on.
+    rounding = np.full((60, 2), 0.5) + 1e-7 * clusters[:, None]
+    assert bits(np.hstack([rounding, noise])) == pytest.approx(bits(noise))
 
 
 def test_edges_equal_the_bits_of_the_loss():

@@ -328,6 +328,12 @@ def test_embedding_of_a_twin(data, adjacency):
     np.testing.assert_allclose(hidden[90:], model.embedding_, atol=1e-5)
 
 
+def test_new_nodes_by_their_edges_where_the_view_is_that_of_the_graph(data, adjacency):
+    settings = {**QUICK, "model.smooth.source": "graph"}
+    model = USERClustering(3, overrides=settings).fit(adjacency, data.feat)
+    assert (model.predict(adjacency, data.feat) == model.labels_).mean() > 0.9
+
+
 def test_new_nodes_do_not_change_each_other(data, model):
     rng = np.random.default_rng(0)
     edges = (rng.random((20, 90)) < 0.05).astype(float)

@@ -65,7 +65,8 @@ def block_sums(adjacency: sp.csr_matrix, clusters: np.ndarray, num_clusters: int
         weights=adjacency.data,
         minlength=num_clusters**2,
     )
-    return flat.reshape(num_clusters, num_clusters)
+    # Without edges, NumPy counts in whole numbers.
+    return flat.astype(np.float64, copy=False).reshape(num_clusters, num_clusters)
 
 
 def block_bits(sums: np.ndarray) -> float:

@@ -18,6 +18,9 @@ from user_dgl.losses.code_length import (
     predictive_feature_bits,
 )
 
+# A column that varies by less than this share of the largest column's size is constant.
+_LEAST_SPREAD = 1e-5
+
 
 class CodeBits:
     """Computes the bits of clusterings of one graph with features.
@@ -44,8 +47,7 @@ class CodeBits:
     def __init__(self, adjacency: sp.csr_matrix, feat: sp.csr_matrix, components: torch.Tensor):
         self.adjacency = adjacency
         self.words = _words(feat)
-        centred = components.double() if self.words is None else components[:, :0]
-        self._centred = centred - centred.mean(0)
+        self._centred = _varying(components) if self.words is None else components[:, :0]
 
     def edges(self, clusters: np.ndarray, num_clusters: int) -> float:
         """Bits saved on the edges, see `edge_bits`."""
@@ -69,3 +71,12 @@ def _words(feat: sp.csr_matrix) -> sp.csr_matrix | None:
         return None
     words = sp.csr_matrix(feat != 0, dtype=np.float64)
     return words[:, np.flatnonzero(words.getnnz(axis=0))]
+
+
+def _varying(components: torch.Tensor) -> torch.Tensor:
+    """Columns less their means, float64, without those that are constant."""
+    values = components.double()
+    centred = values - values.mean(0)
+    spread, size = centred.square().mean(0).sqrt(), values.square().mean(0).sqrt()
+    # What is left of a constant column is the rounding of float32.
+    return centred[:, spread > _LEAST_SPREAD * size.max()]

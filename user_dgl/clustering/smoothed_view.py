@@ -49,8 +49,9 @@ DEFAULT_HOPS, DEFAULT_SELF_SHARE = 16, 0.2
 # Starts of k-means for each view; the chosen view gets more.
 _STARTS = 5
 _EM_STEPS = 20
-# Standard deviations above chance from which edges and features have something in common.
-_LEAST_Z = 3.0
+# Standard deviations above chance from which edges and features have something in common, and the
+# number of permutations that show what is chance.
+_LEAST_Z, _PERMUTATIONS = 3.0, 20
 # Entropy of clusters that is assumed at least. A single cluster has none.
 _LEAST_ENTROPY = 0.05
 # Share of the best score within which scores are taken as equal.
@@ -58,8 +59,9 @@ _NEAR = 0.01
 # A tenth of fewer edges is too little to say that a graph has no clusters.
 _LEAST_EDGES_JUDGED = 500
 _NO_EDGE_STRUCTURE = (
-    "the edges show no clusters beyond chance: a tenth of the edges, hidden, lies in the clusters "
-    "of the others no more often than random pairs, so the clusters may mean nothing"
+    "the edges show no clusters with more edges inside than by chance: a tenth of the edges was "
+    "hidden, and lies in the clusters of the others no more often than random pairs; so the "
+    "clusters may mean nothing"
 )
 
 
@@ -130,6 +132,8 @@ class SmoothedView:
         Matrix that maps features with rows of norm 1 to ``points``. If the randomised SVD has fewer
         components than the features have columns, the points are approximate. None in a part of a
         view.
+    reads_edges : bool
+        Whether the projection maps rows of the adjacency, as the points are those of the graph.
     """
 
     points: torch.Tensor
@@ -143,6 +147,11 @@ class SmoothedView:
     refined_bits: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     projection: torch.Tensor | None = None
+    reads_edges: bool = False
+
+    def smoothing_weight(self, weight: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
+        """Weights (P,) with which S is made: those of observed edges to the power of the view."""
+        return weight.where(~observed, weight**self.weight_power)
 
     @property
     def name(self) -> str:
@@ -204,10 +213,20 @@ def smoothed_view(
         clusters = kmeans(projected.embedding, num_clusters, seed, starts)
         edges = code.edges(clusters, num_clusters)
         words, _ = code.features(clusters, num_clusters)
-        score = (edges + words) / math.sqrt(max(_entropy(clusters), _LEAST_ENTROPY))
+        score = _score(edges + words, clusters)
         candidates.append(ViewCandidate(*view, edges, words, score))
         axes.append(projected.axes)
         found.append(clusters)
+        del smoothed, projected
+    warnings = _without_structure(graph, code, candidates, found, num_clusters, seed)
+    if warnings and config.source == "auto":
+        # Features that say nothing would hide the clusters of the graph.
+        alone = graph_view(graph, num_clusters, seed)
+        words, _ = code.features(alone.clusters, num_clusters)
+        score = _score(alone.refined_bits["edges"] + words, alone.clusters)
+        if score > max(each.score for each in candidates):
+            warnings.append("the clusters come from the edges alone, which saves most bits")
+            return replace(alone, warnings=[*warnings, *alone.warnings])
     chosen, candidates = choose(candidates, found)
     winner, points = candidates[chosen], reduced @ axes[chosen]
     embedding = _embedding(graph, weight, points, winner, engine)
@@ -223,7 +242,7 @@ def smoothed_view(
         _centroids(embedding, clusters, num_clusters),
         candidates,
         {"edges": edges, "features": words},
-        _without_structure(candidates, num_clusters),
+        warnings,
         components @ axes[chosen],
     )
 
@@ -244,7 +263,7 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
     found = graph_clustering(graph, num_clusters, seed)
     points = torch.from_numpy(found.embedding)
     sums = block_sums(graph.to_scipy(), found.clusters, num_clusters)
-    judged = graph.num_edges >= _LEAST_EDGES_JUDGED
+    judged = found.candidates and graph.num_edges >= _LEAST_EDGES_JUDGED
     warnings = [_NO_EDGE_STRUCTURE] if judged and not found.structure_found else []
     return SmoothedView(
         points,
@@ -258,6 +277,7 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
         refined_bits={"edges": block_bits(sums), "features": 0.0},
         warnings=warnings,
         projection=points,
+        reads_edges=True,
     )
 
 
@@ -267,22 +287,34 @@ def _centroids(points: np.ndarray, clusters: np.ndarray, num_clusters: int) -> t
     return torch.from_numpy(normalize(means).astype(np.float32, copy=False))
 
 
-def _without_structure(candidates: list[ViewCandidate], num_clusters: int) -> list[str]:
-    """Say where the features save no bits, or the edges none beyond chance.
+def _without_structure(
+    graph: Graph,
+    code: CodeBits,
+    candidates: list[ViewCandidate],
+    clusters: list[np.ndarray],
+    num_clusters: int,
+    seed: int,
+) -> list[str]:
+    """Say where the features save no bits, or have nothing in common with the edges.
 
     The edges have no part in the clusters of the features alone. If edges and features have nothing
-    in common, 2 ln(2) times the bits that these clusters save on the edges have approximately a
-    chi-squared distribution with K (K - 1) / 2 degrees of freedom (Wilks, 1938).
+    in common, these clusters save no more bits on the edges than they do when the nodes are
+    permuted.
     """
     warnings = []
     if all(each.feature_bits <= 0 for each in candidates):
         warnings.append(
-            "the features save no bits in any clustering: the clusters rest on the edges only"
+            "the features save no bits in any clustering: they say nothing about clusters"
         )
-    for each in candidates:
-        freedom = num_clusters * (num_clusters - 1) / 2
-        chance = freedom + _LEAST_Z * math.sqrt(2 * freedom)
-        if each.self_share == 1 and 2 * math.log(2) * each.edge_bits < chance:
+    alone = [i for i, each in enumerate(candidates) if each.self_share == 1]
+    if alone and graph.num_edges:
+        rng = stream_rng(seed, Stream.CHANCE)
+        by_chance = [
+            code.edges(rng.permutation(clusters[alone[0]]), num_clusters)
+            for _ in range(_PERMUTATIONS)
+        ]
+        limit = np.mean(by_chance) + _LEAST_Z * np.std(by_chance)
+        if candidates[alone[0]].edge_bits <= limit:
             warnings.append(
                 "clusters of the features alone save no bits on the edges beyond chance: edges and "
                 "features have nothing in common, so check which of them the clusters should rest "
@@ -297,11 +329,12 @@ def choose(
 ) -> tuple[int, list[ViewCandidate]]:
     r"""Choose a candidate: of those with nearly the best score, the one most like all others.
 
-    The score of clusters c is :math:`(B_E + B_X) / \sqrt{H(c)}`. For a given graph this is
-    proportional to the mutual information of clusters and data, normalised by the geometric mean of
-    their entropies (Strehl and Ghosh, 2002), because the entropy of the data is the same for all
-    candidates. Bits alone prefer clusters of equal size, whatever the data say. Scores within 1 %
-    of the best differ by chance, and then the clusters that most views agree on are the safest.
+    The score of clusters c is :math:`(B_E + B_X) / \sqrt{H(c)}`. This is akin to the mutual
+    information of clusters and data, normalised by the geometric mean of their entropies (Strehl
+    and Ghosh, 2002), because the entropy of the data is the same for all candidates. A sum that is
+    not positive is not divided. Bits alone prefer clusters of equal size, whatever the data say.
+    Scores within 1 % of the best differ by chance, and then the clusters that most views agree on
+    are the safest.
 
     Parameters
     ----------
@@ -330,9 +363,10 @@ def choose(
     ]
 
 
-def _entropy(clusters: np.ndarray) -> float:
-    """Entropy of the sizes of the clusters, in bits."""
-    return entropy_bits(np.bincount(clusters) / len(clusters))
+def _score(bits: float, clusters: np.ndarray) -> float:
+    """The bits divided by the root of the entropy of the sizes; bits that are not saved as such."""
+    entropy = entropy_bits(np.bincount(clusters) / len(clusters))
+    return bits / math.sqrt(max(entropy, _LEAST_ENTROPY)) if bits > 0 else bits
 
 
 def _refined(
@@ -364,8 +398,10 @@ def _open_values(config: SmoothConfig, weight: torch.Tensor) -> Iterator[tuple[i
     for power in powers:
         for number in hops:
             for share in shares:
-                yield number, share, power
-    if config.self_share is None:
+                if share < 1:
+                    yield number, share, power
+    # The features alone are smoothed in no way, so there is one such view.
+    if config.self_share is None or config.self_share == 1:
         yield hops[0], 1.0, powers[-1]
 
 
@@ -387,7 +423,8 @@ def _smoothed(
             total.add_(step)
             for hops, share, own in views:
                 if (hops, own) == (hop, power) and share < 1:
-                    yield (hops, share, power), total * ((1 - share) / hops) + share * x
+                    mixed = total * ((1 - share) / hops)
+                    yield (hops, share, power), mixed.add_(x, alpha=share)
         for hops, share, own in views:
             if own == power and share == 1:
                 yield (hops, share, power), x

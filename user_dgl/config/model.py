@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from user_dgl.config.schema import Section, key, only_where, only_with, section
+from user_dgl.config.schema import Section, key, only_where, only_with, only_without, section
 from user_dgl.errors import InputError
 
 
@@ -64,19 +64,21 @@ class SmoothConfig(Section):
         "auto",
         "What the embeddings are made from. features: smoothed features. graph: the eigenvectors "
         "of the graph, without features; the other keys of this section have no effect then. auto: "
-        "graph if the data have no features.",
+        "graph if the data have no features, or if these say nothing and the edges do.",
         choices=("auto", "features", "graph"),
     )
     hops: int | None = key(
         None,
         "Number of smoothing steps. null: 4 or 16. For each key of this section that is null, the "
         "value is chosen by the bits that the clusters save on edges and features.",
+        only_without("model.smooth.source", "graph"),
         low=1,
     )
     self_share: float | None = key(
         None,
         "Share of a node's own features in its smoothed features. null: 0.05, 0.2, 0.5 or 1, which "
         "is the features alone.",
+        only_without("model.smooth.source", "graph"),
         low=0.0,
         high=1.0,
     )
@@ -84,6 +86,7 @@ class SmoothConfig(Section):
         None,
         "Power of the first weights of A' in the smoothing. null: 0, which is the observed graph "
         "without weights, or 1; always 1 if A' is trained and for link prediction.",
+        only_without("model.smooth.source", "graph"),
         low=0.0,
     )
     num_components: int = key(

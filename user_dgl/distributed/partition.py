@@ -72,7 +72,12 @@ def to_whole(inputs: Inputs, sections: ResultSections) -> dict[str, Any]:
         "num_clusters": inputs.config.model.num_clusters,
         "warnings": inputs.warnings,
         "has_features": data.feat is not None,
-        "choices": [sections.by_name, sections.stages, sections.estimated_share],
+        "choices": {
+            "by_name": sections.by_name,
+            "stages": sections.stages,
+            "estimated_share": sections.estimated_share,
+            "warnings": list(sections.warnings),
+        },
     }
 
 
@@ -96,4 +101,4 @@ def from_whole(whole: dict[str, Any], config: Config) -> tuple[Inputs, ResultSec
     config = replace(config, model=replace(config.model, num_clusters=whole["num_clusters"]))
     known = whole["num_features"], whole["warnings"]
     inputs = Inputs(asked, config, data, perturbed, None, None, *known)
-    return inputs, ResultSections(*whole["choices"])
+    return inputs, ResultSections(**whole["choices"])

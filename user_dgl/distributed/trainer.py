@@ -91,11 +91,13 @@ class ShardTrainer(EpochLoop):
 
     def build(self) -> None:
         """Make the same network on every rank, and the weights of the pairs that the rank owns."""
-        weight, view = self._first_weight[self._owned], self.data.view
+        weight, view = self._first_weight, self.data.view
+        if view is not None:
+            weight = view.smoothing_weight(weight, self._observed)
         structure = LearnedAdjacency(
             self._graph,
             self._observed,
-            (weight if view is None else weight**view.weight_power)[None],
+            weight[self._owned][None],
             self.config.learns_structure,
         )
         self.model = USER(

@@ -40,13 +40,6 @@ def svd_with_axes(
     return (left * singular_values).astype(np.float32, copy=False), _axes(right)
 
 
-def right_singular_vectors(
-    feat: sp.spmatrix | np.ndarray, num_components: int, seed: int
-) -> np.ndarray:
-    """Leading right singular vectors ``V_k`` (F, min(k, N, F)), float32; see `truncated_svd`."""
-    return _axes(_randomized_svd(feat, num_components, seed)[2])
-
-
 def _axes(right: np.ndarray) -> np.ndarray:
     return right.T.astype(np.float32, copy=False)
 

@@ -8,7 +8,8 @@ weight between them.
 Each part is a function of sums over pairs and nodes. The sums of several parts of a graph, or of
 several processes, are added up first. Adding up their bits would be wrong. The bits are differences
 of maximised log-likelihoods: the code of the parameters themselves is not counted, so a clustering
-into more clusters never saves fewer bits than one that it refines.
+into more clusters never saves fewer bits than one that it refines. Only `predictive_feature_bits`
+counts it.
 
 The functions accept one assignment Y (N, K), or those of R replicas (N, R, K). Then every sum has
 a leading dimension R, and so has the result.

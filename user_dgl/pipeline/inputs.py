@@ -127,8 +127,8 @@ def with_features(
         # Such features contain the edges that the critic holds out for validation.
         config = without_judging(config)
         warnings.append(
-            "the data have no features: the neighbours of a node serve as its features, and every "
-            "edge starts at weight 1"
+            "the data have no features: the encoder smooth uses the edges alone, other encoders "
+            "get the neighbours of a node as its features, and every edge starts at weight 1"
         )
     columns, model = feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):

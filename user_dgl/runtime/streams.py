@@ -38,6 +38,7 @@ class Stream(IntEnum):
     COMMUNITIES = 23
     SPECTRAL_BASIS = 24
     BLOCK_MODEL = 25
+    CHANCE = 26
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:

@@ -36,7 +36,9 @@ _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 # engine dgl also gathers the rows of both ends: number of blocks (number of drawn pairs, width).
 _DRAWN, _DRAWN_ROWS = 60, 4.2
 # Number of blocks (N, components) of the critic and of the view.
-_CRITIC, _VIEW = 8.5, 6.0
+_CRITIC, _VIEW = 8.5, 7.0
+# Eigenvectors that are computed beside those of the graph view.
+_MORE_EIGENVECTORS = 16
 # Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
 # terms, and bytes for fitting on the largest number of examples.
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
@@ -187,7 +189,10 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> f
     if structure.learnable and structure.prior == "critic":
         before = _CRITIC * min(structure.critic.num_components, num_features)
     if not model.traits.learns:
-        before = max(before, _VIEW * min(model.smooth.num_components, num_features))
+        columns = min(model.smooth.num_components, num_features)
+        if model.smooth.source == "graph":
+            columns = min(columns, _most_clusters(config) + _MORE_EIGENVECTORS)
+        before = max(before, _VIEW * columns)
     before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
     links = _link_bytes(config, num_edges, feat)

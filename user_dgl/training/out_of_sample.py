@@ -4,7 +4,8 @@ Nothing is trained. S is extended by one row for each new node, computed from th
 given for it. With :math:`D_i = 1 + \sum_j w_{ij}` for a new node i, its row has
 :math:`w_{ij} / \sqrt{D_i D_j}` and, on the diagonal, :math:`D_i^{-1}`. The rows of the fitted nodes
 do not change. So a new node changes neither the fitted nodes nor the new nodes to which it has no
-edge. A new node with the features of a fitted node and with its row of A' gets the same embedding.
+edge. A new node with the features of a fitted node, and with its row of the weights that the
+features were smoothed with, gets the same embedding.
 """
 
 from collections.abc import Sequence
@@ -80,6 +81,7 @@ class OutOfSample:
         view = trainer.view
         self._feat: sp.csr_matrix | None = feat if view is None else None
         self._projection: torch.Tensor | None = None if view is None else view.projection
+        self._reads_edges = view is not None and view.reads_edges
         if fit.labels_from != "head":
             # `_seen` needs at least one new node. One without edges and features changes no other.
             num_nodes, num_columns = feat.shape
@@ -115,6 +117,8 @@ class OutOfSample:
     def _seen(self, weight: sp.csr_matrix, feat: sp.csr_matrix) -> np.ndarray:
         """Compute the rows that decide the clusters: logits (N + M, K) or points of k-means."""
         model = self._model
+        if self._reads_edges:
+            feat = weight[:, : model.structure.graph.num_nodes]
         propagations = tuple(_extended(model, own, weight) for own in model.structure().unbind())
         hidden = self._hidden(model.of_each(propagations), feat)
         if self._labels_from in ("kmeans", "code"):

@@ -114,7 +114,8 @@ def prepare(
             else:
                 settings = model.smooth
                 if config.learns_structure or config.task == "link_prediction":
-                    settings = replace(settings, weight_power=settings.weight_power or 1.0)
+                    power = 1.0 if settings.weight_power is None else settings.weight_power
+                    settings = replace(settings, weight_power=power)
                 view = smoothed_view(
                     graph, prior.weight, feat, settings, clusters, config.seed, engine
                 )

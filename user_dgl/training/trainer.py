@@ -142,7 +142,7 @@ class Trainer(GraphTrainer):
         config, train = self.config, self.config.train
         weight = first_weight(pairs.num_edges, observed, self.prior, config.structure)
         if self.view is not None:
-            weight = weight**self.view.weight_power
+            weight = self.view.smoothing_weight(weight, observed)
         weight = weight.to(self.features.dtype)
         own = config.learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)

@@ -320,23 +320,24 @@ def _add_choice(page: Page, result: dict[str, Any]) -> None:
 
 def _add_candidates(page: Page, view: dict[str, Any]) -> None:
     """Add which clusterings were compared, see `user_dgl.clustering.smoothed_view`."""
-    page.section("How the clusters were chosen")
+    page.section("How the clusters were compared")
     best = sorted(view["candidates"], key=lambda each: each["score"], reverse=True)
     numbers = [name for name, value in best[0].items() if name not in ("name", "chosen")]
     if "edge_bits" in numbers:
         page.text(
-            f"Of {len(best)} ways to smooth the features over the graph, this one was taken: "
-            f"{view['name']}. Its clusters save most bits of edges and features for their entropy "
-            "(score), or less than 1 % fewer and agree more with the others. Then nodes were moved "
-            f"to other clusters, which save {view['bits']['edges']:,.0f} bits on the edges and "
+            f"Ways to smooth the features over the graph: {len(best)}; taken: {view['name']}. Its "
+            "k-means clusters save most bits of edges and features for their entropy (score), or "
+            "up to 1 % fewer and agree more with the others. The clusters named code, for which "
+            f"nodes could move, save {view['bits']['edges']:,.0f} bits on the edges and "
             f"{view['bits']['features']:,.0f} on the features. Labels had no part in it."
         )
         numbers = ["edge_bits", "feature_bits", "score", "agreement"]
     else:
         page.text(
-            f"Of {len(best)} ways to cluster the graph without features, this one was taken: "
-            f"{view['name']}. Its clusters, found without a tenth of the edges, foretell these "
-            "best (score; with EM only where it gains more than one standard error). Labels had no "
+            f"Ways to cluster the graph by its edges alone: {len(best)}; taken: {view['name']}. A "
+            "tenth of the edges was hidden. The score says how well the clusters of the other "
+            "edges foretell the hidden edges; EM is taken only where it gains more than one "
+            "standard error, and spectral where none is above chance (z below 3). Labels had no "
             "part in it."
         )
     page.table(
