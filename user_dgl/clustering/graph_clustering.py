@@ -320,7 +320,7 @@ def _share_paid(adjacency: sp.csr_matrix, num_clusters: int) -> Callable[[np.nda
         sums = block_sums(adjacency, clusters, num_clusters)
         volumes = sums.sum(1) / sums.sum()
         inside = float(np.trace(sums) / sums.sum())
-        entropy = max(entropy_bits(volumes), 1e-9)
+        entropy = max(entropy_bits(volumes), _LEAST_ENTROPY)
         return _planted_bits(inside, float((volumes**2).sum())) / entropy
 
     return share
