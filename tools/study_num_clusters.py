@@ -26,7 +26,7 @@ from sklearn.metrics import davies_bouldin_score
 
 from user_dgl.clustering.kmeans import kmeans, silhouette
 from user_dgl.clustering.num_clusters import num_clusters_curve
-from user_dgl.clustering.smoothed_view import smoothed_points
+from user_dgl.clustering.smoothed_view import smoothed_embedding
 from user_dgl.config import Config, SyntheticConfig, default_config, load_config
 from user_dgl.data import UNLABELLED, AttributedGraph, block_model, data_root, load_data
 from user_dgl.evaluation.label_metrics import clustering_metrics
@@ -128,12 +128,10 @@ def study(load, rate: float) -> dict:
     auto = num_clusters_curve(graph, weight, feat, config.model, config.seed, "csr")
     numbers = list(auto)
     smooth = config.model.smooth
-    smoothed = smoothed_points(graph, weight, feat, smooth, numbers[-1], config.seed, "csr")
+    points = smoothed_embedding(graph, weight, feat, smooth, numbers[-1], config.seed, "csr")
     true = len(np.unique(data.labels[data.labels != UNLABELLED]))
-    found = {
-        k: kmeans(smoothed.embedding, k, config.seed, STARTS) for k in sorted({*numbers, true})
-    }
-    scores = {"auto": auto, **curves(graph, weight, smoothed.embedding, found)}
+    found = {k: kmeans(points, k, config.seed, STARTS) for k in sorted({*numbers, true})}
+    scores = {"auto": auto, **curves(graph, weight, points, found)}
     quality = {k: clustering_metrics(data.labels, clusters) for k, clusters in found.items()}
     row = {"nodes": graph.num_nodes, "true": true, "most": numbers[-1]}
     for criterion in CRITERIA:
