@@ -119,7 +119,8 @@ def _scores(rows: pd.DataFrame, dataset: str, rate: int) -> pd.DataFrame:
         parts.append(pd.DataFrame({"method": floor, "seed": floors["seed"], **scores}))
     parts = [part for part in parts if len(part)]
     found = pd.concat(parts, ignore_index=True) if parts else chosen[columns]
-    return found.astype(dict.fromkeys(columns[2:], float))
+    # Floors have no number of clusters, and they may be all that is finished of a graph.
+    return found.reindex(columns=columns).astype(dict.fromkeys(columns[2:], float))
 
 
 def _methods(scores: pd.DataFrame) -> list[str]:
