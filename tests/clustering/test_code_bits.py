@@ -10,7 +10,14 @@ from scipy.special import gammaln
 
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.graph import Graph
-from user_dgl.losses.code_length import FeatureSums, edge_bits, edge_sums, predictive_feature_bits
+from user_dgl.losses.code_length import (
+    FeatureSums,
+    edge_bits,
+    edge_sums,
+    gaussian_bits,
+    gaussian_sums,
+    predictive_feature_bits,
+)
 
 NONE = torch.zeros(60, 1)
 
@@ -94,6 +101,11 @@ def test_real_values_save_bits_only_where_the_clusters_have_different_means():
 
     assert bits(noise) < 0
     assert bits(shifted) > 50
+    # The sums are those of the loss, whose assignment is dense.
+    points = torch.from_numpy(shifted.astype(np.float32)).double()
+    y = torch.eye(3, dtype=torch.float64)[clusters]
+    expected = gaussian_bits(gaussian_sums(points - points.mean(0), y)).item()
+    assert bits(shifted) == pytest.approx(expected - (3 - 1) * 4 / 2 * math.log2(60))
     # What is left of a constant is the rounding of its components, which no bits can be saved on.
     rounding = np.full((60, 2), 0.5) + 1e-7 * clusters[:, None]
     assert bits(np.hstack([rounding, noise])) == pytest.approx(bits(noise))

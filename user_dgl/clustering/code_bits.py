@@ -13,8 +13,8 @@ import torch
 from user_dgl.clustering.block_model import block_bits, block_sums, indicator
 from user_dgl.losses.code_length import (
     FeatureSums,
+    GaussianSums,
     gaussian_bits,
-    gaussian_sums,
     predictive_feature_bits,
 )
 
@@ -60,7 +60,10 @@ class CodeBits:
             occurrences = torch.from_numpy((y.T @ self.words).toarray())
             return predictive_feature_bits(FeatureSums(occurrences))
         num_nodes, num_columns = self._centred.shape
-        sums = gaussian_sums(self._centred, torch.from_numpy(y.toarray()))
+        points = self._centred.numpy()
+        # The sums of `gaussian_sums`, by sparse products: Y (N, K) is never dense.
+        by_cluster = (y.sum(0).A1, y.T @ points, y.T @ np.square(points))
+        sums = GaussianSums(*map(torch.from_numpy, by_cluster))
         means = (len(np.unique(clusters)) - 1) * num_columns
         return gaussian_bits(sums).item() - means / 2 * math.log2(num_nodes), 1.0
 

@@ -193,9 +193,9 @@ def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -
         **scores,
         "labels_from": result.labels_from,
         "assignments": {
-            # The metrics of one of them, the result, are known. AMI takes seconds on large graphs.
+            # The metrics of the result are known. AMI takes seconds on large graphs.
             name: scores["metrics"]
-            if name == result.labels_from
+            if np.array_equal(clusters, result.clusters)
             else clustering_metrics(labels, clusters)
             for name, clusters in result.assignments.items()
         },
