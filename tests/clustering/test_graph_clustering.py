@@ -140,13 +140,25 @@ def test_score_is_the_formula():
     graph, clusters = planted([20, 30, 25], 0.4, 0.1)
     adjacency = matrix(graph)
     hidden = np.random.default_rng(0).integers(75, size=(200, 2))
-    score = _score(adjacency, hidden, clusters, 3)
+    score = _score(adjacency, hidden, np.ones(len(hidden)), clusters, 3)
     volumes = np.array([adjacency.toarray().sum(1)[clusters == k].sum() for k in range(3)])
     volumes /= volumes.sum()
     inside, chance = (clusters[hidden[:, 0]] == clusters[hidden[:, 1]]).mean(), (volumes**2).sum()
     entropy = -(volumes * np.log2(volumes)).sum()
     bits = inside * np.log2(inside / chance) + (1 - inside) * np.log2((1 - inside) / (1 - chance))
     assert score.value == pytest.approx(bits / entropy if inside > chance else 0)
+
+
+def test_weights_of_hidden_edges_count_as_repeated_edges():
+    graph, clusters = planted([20, 30, 25], 0.4, 0.1)
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(75, size=(200, 2))
+    hidden[:120, 1] = hidden[:120, 0]  # these are within a cluster
+    times = rng.integers(1, 4, 200)
+    weighted = _score(matrix(graph), hidden, times.astype(float), clusters, 3)
+    repeated = _score(matrix(graph), np.repeat(hidden, times, 0), np.ones(times.sum()), clusters, 3)
+    assert weighted.value == pytest.approx(repeated.value)
+    assert 3 < weighted.z < repeated.z  # they are fewer observations
 
 
 def test_z_is_against_the_larger_chance():
@@ -160,7 +172,9 @@ def test_z_is_against_the_larger_chance():
     hidden[:200, 1] = hidden[:200, 0]
     inside = (clusters[hidden[:, 0]] == clusters[hidden[:, 1]]).mean()
     z = (inside - chance) / np.sqrt(chance * (1 - chance) / 900)
-    assert _score(adjacency, hidden, clusters, 3).z == pytest.approx(z, rel=0.08, abs=0.2)
+    assert _score(adjacency, hidden, np.ones(len(hidden)), clusters, 3).z == pytest.approx(
+        z, rel=0.08, abs=0.2
+    )
 
 
 def test_a_clique_has_no_structure():
@@ -176,9 +190,9 @@ def test_planted_bits_are_the_entropy_where_no_edge_joins_clusters():
 
 def test_few_hidden_edges_show_nothing():
     graph, clusters = planted([6] * 20, 0.6, 0.02)
-    one = _score(matrix(graph), np.array([[0, 1]]), clusters, 20)
+    one = _score(matrix(graph), np.array([[0, 1]]), np.ones(1), clusters, 20)
     assert one.z < 3
-    many = _score(matrix(graph), np.array([[0, 1]] * 400), clusters, 20)
+    many = _score(matrix(graph), np.array([[0, 1]] * 400), np.ones(400), clusters, 20)
     assert many.z > 50
 
 

@@ -331,5 +331,6 @@ def test_graph_without_structure_is_reported_if_it_is_large_enough_to_tell():
 def test_power_of_the_view_leaves_candidate_pairs_alone(data):
     view = _view(data, weight_power=0.0)
     weight, observed = torch.tensor([0.3, 0.1, 0.5]), torch.tensor([True, False, True])
-    found = view.smoothing_weight(weight, observed)
+    pairs, _ = Graph.from_edges(4, [0, 1, 2], [1, 2, 3])
+    found = view.smoothing_weight(pairs, weight, observed)
     np.testing.assert_allclose(found, [1.0, 0.1, 1.0])

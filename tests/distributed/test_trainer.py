@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from graphs import random_graph
+from graphs import random_graph, with_random_weights
 from thread_ranks import together
 
 from user_dgl.config import SyntheticConfig, load_config
@@ -155,6 +155,18 @@ def test_ranks_train_as_one_process(data, name, size):
     for trainer in trainers[1:]:  # the network stays in step, bit for bit
         for one, other in zip(trainer._network, trainers[0]._network, strict=True):
             assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gae, candidates", "smooth"])
+def test_ranks_train_on_weighted_edges_as_one_process(data, name):
+    graph, feat = data
+    settings = (*SETTINGS[name], "loss.npsi_observed=true", "loss.npsi_weight=1")
+    weighted = with_random_weights(graph), feat
+    expected, expected_rows, _ = _single(weighted, settings)
+    found, rows, _, _ = _several(weighted, settings, 3)
+    _same(found, rows, expected, expected_rows)
+    plain, _, _ = _single(data, settings)
+    assert plain.loss["npsi_observed"] != pytest.approx(expected.loss["npsi_observed"], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["gcn", "gae, candidates", "smooth"])

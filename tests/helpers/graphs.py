@@ -1,5 +1,7 @@
 """Small graphs for tests, with the shapes that break things."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -44,3 +46,9 @@ GRAPHS = {
     "single edge": Graph.from_edges(4, [1], [2])[0],
     "no edges": empty_graph(),
 }
+
+
+def with_random_weights(graph: Graph, seed=0) -> Graph:
+    """The same edges with weights between 0.2 and 1.8."""
+    weight = np.random.default_rng(seed).uniform(0.2, 1.8, graph.num_edges).astype(np.float32)
+    return replace(graph, weight=torch.from_numpy(weight))

@@ -148,7 +148,6 @@ def test_stored_graph(tmp_path):
         assert noisy.notes == (
             "noisy.npz: 1 self-loop entries dropped",
             "noisy.npz: directed: made symmetric, 2 entries give 2 undirected edges",
-            "noisy.npz: 1 weights other than 1 ignored: every edge has weight 1",
         )
     assert random_flip(clean, 0.5, 0).notes == ()
     larger = graph_of(5, (0, 1))

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from graphs import with_random_weights
 from torch import nn
 
 from user_dgl.config import SyntheticConfig, load_config
@@ -63,12 +64,14 @@ def test_one_batch_trains_as_the_full_batch(data, encoder, head):
 
 
 @pytest.mark.parametrize("encoder", ["gcn", "gae"])
-def test_the_loss_settled_is_that_of_the_whole_graph(data, encoder):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_settled_is_that_of_the_whole_graph(data, encoder, weighted):
     """Of any parameters, here trained ones, whatever was kept before."""
     overrides = (f"model.encoder={encoder}", "structure.candidates.uniform=2")
-    trainer = PartitionTrainer(data.graph, data.feat, _config(*overrides, parts=5))
+    graph = with_random_weights(data.graph) if weighted else data.graph
+    trainer = PartitionTrainer(graph, data.feat, _config(*overrides, parts=5))
     fit = trainer.fit()
-    whole = Trainer(data.graph, data.feat, _config(*overrides))
+    whole = Trainer(graph, data.feat, _config(*overrides))
     whole.build()
     whole.model.load_state_dict(trainer.model.state_dict())
     exact = whole.evaluate()

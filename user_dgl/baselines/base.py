@@ -52,8 +52,8 @@ class Problem:
 
     @cached_property
     def propagation(self) -> Propagation:
-        """The propagation matrix S of the observed graph, in which every edge has weight 1."""
-        return self.propagation_of(torch.ones(self.graph.num_edges))
+        """The propagation matrix S of the observed graph."""
+        return self.propagation_of(self.graph.edge_weight)
 
     def propagation_of(self, weight: torch.Tensor) -> Propagation:
         """Return S of the graph with edge weights (E,)."""

@@ -170,7 +170,7 @@ def _candidates(
     adjacency: sp.csr_matrix, num_clusters: int, seed: int
 ) -> tuple[list[GraphCandidate], float | None]:
     """Score the candidates by hidden edges; also the resolution of Louvain, if it was searched."""
-    train, hidden = _hide(adjacency, seed)
+    train, hidden, weight = _hide(adjacency, seed)
     if not len(hidden):
         return [], None
     by_louvain, resolution = communities(train, num_clusters, seed)
@@ -178,23 +178,23 @@ def _candidates(
     by_spectrum = spectral_clusters(points, num_clusters, seed)
     scores = {}
     for form, (name, clusters) in enumerate((("louvain", by_louvain), ("spectral", by_spectrum))):
-        scores[name] = _score(train, hidden, clusters, num_clusters)
+        scores[name] = _score(train, hidden, weight, clusters, num_clusters)
         rng = stream_rng(seed, Stream.BLOCK_MODEL, form)
         moved = refine(train, clusters, num_clusters, _EM_STEPS, rng)
-        scores[f"{name}+em"] = _score(train, hidden, moved, num_clusters)
+        scores[f"{name}+em"] = _score(train, hidden, weight, moved, num_clusters)
     chosen = _choice(scores)
     return [score.candidate(name, chosen) for name, score in scores.items()], resolution
 
 
-def _hide(adjacency: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The graph without the hidden edges, (n, n), and the hidden edges int64 (H, 2) in it.
+def _hide(adjacency: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+    """The graph without the hidden edges, (n, n), the hidden edges int64 (H, 2), their weights.
 
     Nodes that have no other edge are dropped, and so are their hidden edges.
     """
     upper = sp.triu(adjacency, 1).tocoo()
     number = len(upper.data)
     if number < _LEAST_EDGES:
-        return adjacency, np.empty((0, 2), dtype=np.int64)
+        return adjacency, np.empty((0, 2), dtype=np.int64), np.empty(0)
     hide = np.zeros(number, dtype=bool)
     order = stream_rng(seed, Stream.HIDDEN_EDGES).permutation(number)
     hide[order[: round(_HIDDEN * number)]] = True
@@ -204,8 +204,8 @@ def _hide(adjacency: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarra
     train = (half + half.T).tocsr()
     kept = np.diff(train.indptr) > 0
     hidden = np.stack([upper.row[hide], upper.col[hide]], axis=1).astype(np.int64)
-    hidden = hidden[kept[hidden].all(1)]
-    return train[kept][:, kept], (np.cumsum(kept) - 1)[hidden]
+    inside = kept[hidden].all(1)
+    return train[kept][:, kept], (np.cumsum(kept) - 1)[hidden[inside]], upper.data[hide][inside]
 
 
 def _planted_bits(inside: float, chance: float) -> float:
@@ -218,26 +218,32 @@ def _planted_bits(inside: float, chance: float) -> float:
 
 
 def _score(
-    train: sp.csr_matrix, hidden: np.ndarray, clusters: np.ndarray, num_clusters: int
+    train: sp.csr_matrix,
+    hidden: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray,
+    num_clusters: int,
 ) -> _Score:
-    """Score clusters of the graph ``train`` by edges that are not in it."""
+    """Score clusters of the graph ``train`` by edges that are not in it, and their weights."""
     sums = block_sums(train, clusters, num_clusters)
     volumes = sums.sum(1) / sums.sum()
     chance = float((volumes**2).sum())
     entropy = max(entropy_bits(volumes), _LEAST_ENTROPY)
     together = clusters[hidden[:, 0]] == clusters[hidden[:, 1]]
-    inside, number = float(together.mean()), len(together)
+    inside = float(np.average(together, weights=weight))
+    # Edges of unequal weights say as much as fewer edges of equal weights (Kish, 1965).
+    number = round(float(weight.sum() ** 2 / (weight**2).sum()))
     # The larger chance: in a graph with hubs, whose pairs have fewer edges than d_i d_j says, the
     # second one is too small.
     new = max(chance, _chance_of_new_edges(train, clusters))
-    z = _above_chance(int(together.sum()), number, min(new, 1.0))
+    z = _above_chance(round(inside * number), number, min(new, 1.0))
     # The derivative of U by f: how much one more edge within a cluster changes U.
     f, e = np.clip(inside, 1e-3, 1 - 1e-3), np.clip(chance, 1e-12, 1 - 1e-12)
     slope = max(np.log2(f * (1 - e) / (e * (1 - f))), 0.0)
     return _Score(
         _planted_bits(inside, chance) / entropy,
         z,
-        slope * together / entropy,
+        slope * together * (weight / weight.mean()) / entropy,
         block_bits(sums),
     )
 
@@ -250,9 +256,9 @@ def _chance_of_new_edges(train: sp.csr_matrix, clusters: np.ndarray) -> float:
 
     A hidden edge is none of the others, so this is its chance to lie within a cluster. In a sparse
     graph it is e. In a dense one, clusters that lack edges within would seem to foretell hidden
-    edges.
+    edges. If the edges have weights, d are weighted degrees.
     """
-    degree = np.diff(train.indptr).astype(np.float64)
+    degree = np.asarray(train.sum(1)).ravel()
     rows = np.repeat(np.arange(len(degree)), np.diff(train.indptr))
     of_edge = degree[rows] * degree[train.indices]
     within = clusters[rows] == clusters[train.indices]

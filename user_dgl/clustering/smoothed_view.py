@@ -149,9 +149,11 @@ class SmoothedView:
     projection: torch.Tensor | None = None
     reads_edges: bool = False
 
-    def smoothing_weight(self, weight: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
+    def smoothing_weight(
+        self, pairs: Graph, weight: torch.Tensor, observed: torch.Tensor
+    ) -> torch.Tensor:
         """Weights (P,) with which S is made: those of observed edges to the power of the view."""
-        return weight.where(~observed, weight**self.weight_power)
+        return weight.where(~observed, to_power(pairs, weight, self.weight_power))
 
     @property
     def name(self) -> str:
@@ -206,7 +208,7 @@ def smoothed_view(
     reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
     code = CodeBits(graph.to_scipy().astype(np.float64), feat, reduced[:, :width])
     starts = 1 if graph.num_nodes > MINI_BATCH_ABOVE else _STARTS
-    views = list(_open_values(config, weight))
+    views = list(_open_values(graph, config, weight))
     candidates, axes, found = [], [], []
     for view, smoothed in _smoothed(graph, weight, reduced, views, engine):
         projected = _projected(smoothed, width)
@@ -388,12 +390,23 @@ def _refined(
     return (moved, after) if sum(after) > edges + words else (clusters, (edges, words))
 
 
-def _open_values(config: SmoothConfig, weight: torch.Tensor) -> Iterator[tuple[int, float, float]]:
+def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
+    r"""Weights of A' (P,), in which the ratio to the weights of A is raised to a power.
+
+    With :math:`w` in A' and :math:`a` in A, the result is :math:`a (w / a)^p = w^p a^{1 - p}`.
+    """
+    raised = weight**power
+    return raised if graph.weight is None else raised * graph.weight ** (1 - power)
+
+
+def _open_values(
+    graph: Graph, config: SmoothConfig, weight: torch.Tensor
+) -> Iterator[tuple[int, float, float]]:
     """Hops, own share and power of each view that the settings leave open."""
     hops = HOPS if config.hops is None else (config.hops,)
     shares = SELF_SHARES if config.self_share is None else (config.self_share,)
     powers = WEIGHT_POWERS if config.weight_power is None else (config.weight_power,)
-    if bool((weight == 1).all()):
+    if bool((weight == graph.edge_weight).all()):
         powers = powers[-1:]  # all powers are the same
     for power in powers:
         for number in hops:
@@ -414,7 +427,7 @@ def _smoothed(
 ) -> Iterator[tuple[tuple[int, float, float], torch.Tensor]]:
     """Smooth x (N, d) for each view; views that differ only in hops or share do it once."""
     for power in dict.fromkeys(power for _, _, power in views):
-        propagation = Propagation.of(graph, weight**power, engine)
+        propagation = Propagation.of(graph, to_power(graph, weight, power), engine)
         step, total = x, torch.zeros_like(x)
         most = max(hops for hops, share, own in views if own == power)
         alone = all(share == 1 for _, share, own in views if own == power)
@@ -434,7 +447,7 @@ def _embedding(
     graph: Graph, weight: torch.Tensor, points: torch.Tensor, view: ViewCandidate, engine: str
 ) -> np.ndarray:
     """Smooth projected points (N, width) as the encoder does, with rows of norm 1."""
-    propagation = Propagation.of(graph, weight**view.weight_power, engine)
+    propagation = Propagation.of(graph, to_power(graph, weight, view.weight_power), engine)
     smoothed = smooth(propagation, points, view.hops, view.self_share)
     return normalize(smoothed.numpy(), copy=False)
 

@@ -256,6 +256,11 @@ class DataConfig(Section):
         "(dgl.save_graphs); any other file is read as CSV, TSV or blank-separated text.",
         _read_by_kind("edges"),
     )
+    weights: str = key(
+        "auto",
+        "Weights of the edges. auto: those that the data have. ignore: each edge counts as 1. Any "
+        "other text: name or number (from 1) of the column with the weights, for a text of edges.",
+    )
     header: bool | Literal["auto"] = key(
         "auto",
         "For edge_list: whether the first row of a text file of edges is a header. auto: it is a "

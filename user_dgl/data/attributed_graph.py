@@ -74,7 +74,8 @@ class AttributedGraph:
         new_id[nodes] = np.arange(len(nodes))
         u, v = new_id[self.graph.src.numpy()], new_id[self.graph.dst.numpy()]
         kept = (u >= 0) & (v >= 0)
-        graph, _ = Graph.from_edges(len(nodes), u[kept], v[kept])
+        weight = None if self.graph.weight is None else self.graph.weight.numpy()[kept]
+        graph, _ = Graph.from_edges(len(nodes), u[kept], v[kept], weight)
         ids = self.node_ids or tuple(str(i) for i in range(self.num_nodes))
         return replace(
             self,

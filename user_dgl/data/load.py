@@ -1,6 +1,7 @@
 """The graph that a config names: `load_data` picks the loader of its kind."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from user_dgl.config import DataConfig
@@ -74,6 +75,9 @@ def load_data(config: DataConfig) -> AttributedGraph:
     if kind.needs is not None and getattr(config, kind.needs) is None:
         raise InputError(f"data.kind={config.kind} needs data.{kind.needs}")
     data = load_object(kind.load)(config, data_root(config))
+    if config.weights == "ignore" and data.graph.weight is not None:
+        notes = *data.notes, "data.weights=ignore: each edge counts as 1"
+        data = replace(data, graph=replace(data.graph, weight=None), notes=notes)
     return largest_component(data) if config.largest_component else data
 
 

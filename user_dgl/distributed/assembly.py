@@ -88,6 +88,8 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
     columns, view = ColumnStatistics.of(feat), preparation.view
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
+    if graph.weight is not None:
+        digest.update(graph.weight.numpy().tobytes())
     digest.update(feature_digest(feat).encode())
     rank_data = []
     for shard in shards_of(pairs, assignment, num_ranks):

@@ -135,6 +135,7 @@ def _to_state(data: RankData) -> dict[str, Any]:
             "owned": part.owned,
             "src": part.src,
             "dst": part.dst,
+            "weight": part.weight,
         },
         "nodes": _plan_to_state(data.shard.nodes),
         "pairs": _plan_to_state(data.shard.pairs),

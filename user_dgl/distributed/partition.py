@@ -61,8 +61,8 @@ def to_whole(inputs: Inputs, sections: ResultSections) -> dict[str, Any]:
     data, noisy = inputs.data, inputs.noisy
     return {
         "num_nodes": data.num_nodes,
-        "clean": [data.graph.src, data.graph.dst],
-        "noisy": [noisy.graph.src, noisy.graph.dst],
+        "clean": [data.graph.src, data.graph.dst, data.graph.weight],
+        "noisy": [noisy.graph.src, noisy.graph.dst, noisy.graph.weight],
         "added": noisy.added,
         "counts": [noisy.num_added, noisy.num_removed],
         "labels": None if data.labels is None else torch.from_numpy(data.labels),

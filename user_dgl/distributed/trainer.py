@@ -93,7 +93,7 @@ class ShardTrainer(EpochLoop):
         """Make the same network on every rank, and the weights of the pairs that the rank owns."""
         weight, view = self._first_weight, self.data.view
         if view is not None:
-            weight = view.smoothing_weight(weight, self._observed)
+            weight = view.smoothing_weight(self._graph, weight, self._observed)
         structure = LearnedAdjacency(
             self._graph,
             self._observed,

@@ -14,7 +14,8 @@ def partition_scores(graph: Graph, clusters: Values) -> dict[str, float | None]:
     """Scores of hard clusters on the observed graph, without labels. Time is linear in the edges.
 
     ``2m`` is the number of edges, ``v_k`` is the sum of the degrees in cluster k (its volume), and
-    ``e_k`` is the number of edges inside it. In all of them both directions of an edge count.
+    ``e_k`` is the number of edges inside it. In all of them both directions of an edge count. If
+    the edges have weights, these are added instead of counted.
 
     * ``npsi``: ``sum_k e_k/2m log2(v_k/2m)`` (Eq. 2 of the paper), in bits, in ``[-log2 K, 0]``;
       lower is better.
@@ -53,9 +54,14 @@ def partition_scores(graph: Graph, clusters: Values) -> dict[str, float | None]:
     found, clusters = np.unique(clusters, return_inverse=True)
     num_clusters = len(found)
     src, dst = clusters[as_array(graph.src)], clusters[as_array(graph.dst)]
-    volume = np.bincount(src, minlength=num_clusters) + np.bincount(dst, minlength=num_clusters)
-    internal_weight = 2 * np.bincount(src[src == dst], minlength=num_clusters)
-    total_weight = 2 * graph.num_edges
+    weight = None if graph.weight is None else as_array(graph.weight).astype(np.float64)
+    volume, other = (np.bincount(ends, weight, num_clusters) for ends in (src, dst))
+    volume = volume + other
+    inside = src == dst
+    internal_weight = 2 * np.bincount(
+        src[inside], None if weight is None else weight[inside], num_clusters
+    )
+    total_weight = volume.sum()
 
     touched = volume > 0
     volume, internal_weight = volume[touched], internal_weight[touched]

@@ -1,4 +1,4 @@
-"""The class `Graph`: a simple undirected graph stored as pairs, with its symmetric CSR form.
+"""The class `Graph`: an undirected graph stored as pairs, with its symmetric CSR form.
 
 A graph stores each undirected pair once, with ``src < dst``, sorted by (src, dst). Position ``e``
 of any (E,) tensor of edge weights therefore means the same pair everywhere, and the learned
@@ -7,7 +7,8 @@ adjacency in CSR order. The full CSR has both directions of every pair, 2E entri
 `Graph.pair_of_entry` maps each entry to its pair.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,7 +52,7 @@ def index_dtype(num_nodes: int, num_pairs: int) -> torch.dtype:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Simple undirected graph.
+    """Undirected graph without self-loops and repeated edges; edges may have weights.
 
     Attributes
     ----------
@@ -59,14 +60,20 @@ class Graph:
         N, including nodes without edges.
     src, dst : Tensor (E,)
         The two ends of each pair, ``src < dst``, sorted by (src, dst), int32 or int64.
+    weight : float32 Tensor (E,) or None
+        Positive weight of each edge in A, with a mean near 1, so that they add up to about E and
+        compare with the self-loops of weight 1 that smoothing adds. None means that all are 1.
     """
 
     num_nodes: int
     src: torch.Tensor
     dst: torch.Tensor
+    weight: torch.Tensor | None = None
 
     @classmethod
-    def from_edges(cls, num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple["Graph", Cleaning]:
+    def from_edges(
+        cls, num_nodes: int, u: ArrayLike, v: ArrayLike, weight: ArrayLike | None = None
+    ) -> tuple["Graph", Cleaning]:
         """Build a graph from entries in any order and direction.
 
         Parameters
@@ -75,6 +82,9 @@ class Graph:
         u, v : array-like of int (M,)
             The two ends of each entry. Self-loops are dropped. Repeated and reversed entries are
             merged.
+        weight : array-like of float (M,), optional
+            Positive weight of each entry, in any unit. Merged entries get the mean of their
+            weights. The weights of the graph are these, divided by their mean.
 
         Returns
         -------
@@ -84,11 +94,13 @@ class Graph:
         ------
         InputError
             ``u`` and ``v`` are not two equally long lists of whole numbers, or an end is outside
-            0..num_nodes-1.
+            0..num_nodes-1. The weights are not positive, not finite or not as many.
 
         >>> graph, cleaning = Graph.from_edges(3, [0, 1, 1], [1, 0, 1])
         >>> graph.num_edges, str(cleaning)
         (1, '1 self-loop entries dropped, 1 repeated or reversed entries merged')
+        >>> Graph.from_edges(3, [0, 1], [1, 2], weight=[10, 30])[0].weight.tolist()
+        [0.5, 1.5]
         """
         first, second = _ids(u), _ids(v)
         if first.shape != second.shape or first.ndim != 1:
@@ -102,11 +114,16 @@ class Graph:
                     f"edges: node ids {low}..{high} do not fit a graph of {num_nodes} nodes "
                     f"(0..{num_nodes - 1})"
                 )
+        strength = None if weight is None else _positive(weight, len(first))
         proper = first != second
         loops = len(first) - int(proper.sum())
         if loops:
             first, second = first[proper], second[proper]
-        graph = cls.from_keys(num_nodes, pair_keys(num_nodes, first, second))
+            strength = None if strength is None else strength[proper]
+        keys = pair_keys(num_nodes, first, second)
+        graph = cls.from_keys(num_nodes, keys)
+        if strength is not None:
+            graph = replace(graph, weight=_mean_weight(keys, strength))
         return graph, Cleaning(loops, len(first) - graph.num_edges)
 
     @classmethod
@@ -125,6 +142,36 @@ class Graph:
         return cls(
             num_nodes, torch.from_numpy(src.astype(width)), torch.from_numpy(dst.astype(width))
         )
+
+    def weighted_like(
+        self, known: "Graph", others: Callable[[int], np.ndarray] | None = None
+    ) -> "Graph":
+        """Return this graph with the weights that its edges have in another graph of its nodes.
+
+        Parameters
+        ----------
+        known : Graph
+            Graph with the weights.
+        others : callable, optional
+            Gets the number of edges that ``known`` does not have, and returns their weights.
+            Default: 1 each.
+        """
+        if known.weight is None:
+            return self
+        place = known.positions(self.keys)
+        found = place >= 0
+        weight = np.ones(self.num_edges, dtype=np.float32)
+        weight[found] = known.weight.cpu().numpy()[place[found]]
+        if others is not None:
+            weight[~found] = others(int((~found).sum()))
+        return replace(self, weight=torch.from_numpy(weight))
+
+    @property
+    def edge_weight(self) -> torch.Tensor:
+        """Weight of each edge (E,), float32. Each access builds it again if all are 1."""
+        if self.weight is not None:
+            return self.weight
+        return torch.ones(self.num_edges, device=self.src.device)
 
     @property
     def num_edges(self) -> int:
@@ -191,7 +238,8 @@ class Graph:
         """Return the graph with its pairs and its CSR form on a device."""
         if self.src.device == torch.device(device):
             return self
-        moved = Graph(self.num_nodes, self.src.to(device), self.dst.to(device))
+        weight = None if self.weight is None else self.weight.to(device)
+        moved = Graph(self.num_nodes, self.src.to(device), self.dst.to(device), weight)
         # scipy builds the CSR on the CPU, so it is moved and not built again. cached_property
         # stores its value in __dict__.
         moved.__dict__["_entries"] = tuple(part.to(device) for part in self._entries)
@@ -208,10 +256,11 @@ class Graph:
         return np.where(found, place, -1)
 
     def to_scipy(self, weight: torch.Tensor | None = None) -> sp.csr_matrix:
-        """Symmetric scipy CSR (N, N) with entries ``weight`` (E,), or 1 without a weight.
+        """Symmetric scipy CSR (N, N) with entries ``weight`` (E,), by default the graph's own.
 
         The matrix shares no memory with the graph.
         """
+        weight = self.weight if weight is None else weight
         if weight is None:
             data = np.ones(2 * self.num_edges, dtype=np.float32)
         else:
@@ -238,6 +287,37 @@ def _ids(values: ArrayLike) -> np.ndarray:
     if values.size and values.dtype.kind not in "iu":
         raise InputError(f"edges: expected whole numbers as node ids, got {values.dtype} values")
     return values.astype(np.int64, copy=False)
+
+
+def _positive(weight: ArrayLike, number: int) -> np.ndarray:
+    """Convert weights to float64 (M,), and check that they are positive and finite."""
+    values = np.asarray(weight, dtype=np.float64)
+    if values.shape != (number,):
+        raise InputError(f"edges: {number} entries, but weights of shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise InputError(f"edges: weight {values[bad][0]:g}: expected a positive number")
+    return values
+
+
+def _mean_weight(keys: np.ndarray, weight: np.ndarray) -> torch.Tensor | None:
+    """Mean weight of the entries of each pair, in the order of keys, divided by the mean of all.
+
+    None if all are equal.
+    """
+    if not len(keys) or (weight == weight[0]).all():
+        return None
+    order = np.argsort(keys, kind="stable")
+    ascending = keys[order]
+    first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+    count = np.diff(np.append(first, len(keys)))
+    # Division by the largest weight first: sums of huge weights would overflow.
+    mean = np.add.reduceat(weight[order] / weight.max(), first) / count
+    mean /= mean.mean()
+    if (mean == mean[0]).all():
+        return None
+    # A weight that is tiny beside the others must not become 0, because the edge is there.
+    return torch.from_numpy(np.maximum(mean, np.finfo(np.float32).tiny).astype(np.float32))
 
 
 def _pointer(counts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

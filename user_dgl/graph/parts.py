@@ -41,6 +41,8 @@ class Part:
         Whether the part owns the pair.
     src, dst : Tensor (p,)
         Ends of these pairs as positions in ``nodes``, in the order that `Graph` requires.
+    weight : float32 Tensor (p,) or None
+        Weights of these pairs in A; None if all are 1.
     """
 
     nodes: torch.Tensor
@@ -49,6 +51,7 @@ class Part:
     owned: torch.Tensor
     src: torch.Tensor
     dst: torch.Tensor
+    weight: torch.Tensor | None = None
 
     @property
     def halo(self) -> torch.Tensor:
@@ -60,7 +63,7 @@ class Part:
 
         Each call builds a new `Graph`, because its CSR form needs more memory than the part.
         """
-        return Graph(len(self.nodes), self.src, self.dst)
+        return Graph(len(self.nodes), self.src, self.dst, self.weight)
 
 
 def metis_assignment(graph: Graph, num_parts: int, seed: int) -> np.ndarray:
@@ -169,6 +172,7 @@ def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]
                 torch.from_numpy(part_of_src[pairs] == number),
                 torch.from_numpy(low.astype(src.dtype)),
                 torch.from_numpy(high.astype(src.dtype)),
+                None if graph.weight is None else graph.weight[torch.from_numpy(pairs)],
             )
         )
     return parts

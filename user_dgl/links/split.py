@@ -83,7 +83,7 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
     non_edges = rng.permutation(draw_pairs(num_nodes, held_out, keys, rng))
     at = sizes[0]
     return LinkSplit(
-        Graph.from_keys(num_nodes, edges[held_out:]),
+        Graph.from_keys(num_nodes, edges[held_out:]).weighted_like(graph),
         LabelledPairs.of_keys(num_nodes, edges[:at], non_edges[:at]),
         LabelledPairs.of_keys(num_nodes, edges[at:held_out], non_edges[at:]),
     )

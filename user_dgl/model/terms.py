@@ -62,7 +62,7 @@ class Problem:
     ----------
     config : LossConfig
     graph : Graph
-        Observed graph A, with weight 1 on every edge. If several processes train together, each
+        Observed graph A with the weights of its edges. If several processes train together, each
         has its own part of the graph.
     features : FeatureMatrix
     engine : str
@@ -81,19 +81,17 @@ class Problem:
     num_edges: int
 
     @cached_property
-    def ones(self) -> torch.Tensor:
-        """Weights of A (E,), all 1. They are built when they are first used.
+    def edge_weight(self) -> torch.Tensor:
+        """Weights of A (E,). If all are 1, they are built when they are first used.
 
         Training on parts of the graph never uses them.
         """
-        return torch.ones(
-            self.graph.num_edges, device=self.graph.src.device, dtype=self.features.dtype
-        )
+        return self.graph.edge_weight.to(self.features.dtype)
 
     @cached_property
     def degree(self) -> torch.Tensor:
         """Degrees of A (N,)."""
-        return weighted_degree(self.graph, self.ones, self.engine)
+        return weighted_degree(self.graph, self.edge_weight, self.engine)
 
 
 class Term:
@@ -177,10 +175,14 @@ class ObservedEntropy(SummedTerm):
         assignment = state.joined
         if scope is None:
             return partition_sums(
-                problem.graph, problem.ones, assignment, problem.engine, degree=problem.degree
+                problem.graph,
+                problem.edge_weight,
+                assignment,
+                problem.engine,
+                degree=problem.degree,
             )
-        ones = state.observed.to(assignment.dtype)
-        return partition_sums(state.graph, ones, assignment, problem.engine)
+        weight = state.observed * state.graph.edge_weight.to(assignment.dtype)
+        return partition_sums(state.graph, weight, assignment, problem.engine)
 
     def value(
         self, sums: PartitionSums, problem: Problem, num_replicas: int, num_clusters: int

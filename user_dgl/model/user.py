@@ -98,7 +98,7 @@ class USER(nn.Module):
         if not self.config.observed_mix:
             return
         # A_norm never changes, so its weights are kept. They are 0 on the candidates.
-        observed = structure.observed.to(structure.theta.dtype)
+        observed = structure.observed * structure.graph.edge_weight.to(structure.theta.dtype)
         norm = Propagation.of(structure.graph, observed, self.engine).off_diagonal
         self.register_buffer("_observed_norm", norm, persistent=False)
 

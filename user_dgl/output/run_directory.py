@@ -262,6 +262,8 @@ class RunDirectory:
             "dst": graph.dst.numpy(),
             "added": added,
         }
+        if graph.weight is not None:
+            arrays["weight"] = graph.weight.numpy()
         if labels is not None:
             arrays["labels"] = labels
         self.write_file(self.input_file, lambda file: np.savez_compressed(file, **arrays))
@@ -271,7 +273,10 @@ class RunDirectory:
         with self.read_npz(self.input_file) as arrays:
             num_nodes = int(arrays["num_nodes"])
             keys = arrays["src"].astype(np.int64) * num_nodes + arrays["dst"]
-            return Graph.from_keys(num_nodes, keys), arrays["added"], arrays.get("labels")
+            graph = Graph.from_keys(num_nodes, keys)
+            if "weight" in arrays:
+                graph = replace(graph, weight=torch.from_numpy(arrays["weight"]))
+            return graph, arrays["added"], arrays.get("labels")
 
     def write_clusters(self, node_ids: Sequence[str] | range, clusters: np.ndarray) -> None:
         """Write node ids and clusters to ``clusters.csv``."""

@@ -50,6 +50,18 @@ def compare(clean: Graph, noisy: Graph) -> Perturbed:
     return Perturbed(noisy, added, num_added, clean.num_edges - (noisy.num_edges - num_added))
 
 
+def with_drawn_weights(noisy: Graph, clean: Graph, rng: np.random.Generator) -> Graph:
+    """Return the noisy graph with the weights of the clean graph, from which others are drawn.
+
+    Added edges then cannot be told from the others by their weight. If the clean graph has no
+    weights, nothing is drawn.
+    """
+    known = clean.weight
+    if known is None or not clean.num_edges:
+        return noisy
+    return noisy.weighted_like(clean, lambda number: rng.choice(known.numpy(), number))
+
+
 def count_flips(graph: Graph, rate: float, excluded: np.ndarray) -> int:
     """Number of pairs to flip, ``round(rate * E)``.
 

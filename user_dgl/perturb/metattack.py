@@ -22,7 +22,7 @@ from user_dgl.data import UNLABELLED
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
-from user_dgl.perturb.base import Perturbed, compare, count_flips
+from user_dgl.perturb.base import Perturbed, compare, count_flips, with_drawn_weights
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, needed_bytes
 from user_dgl.runtime.machine import machine_memory_mb, resident_mb
 from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
@@ -123,6 +123,8 @@ def metattack(
             for name in ("steps", "block_nodes")
             if getattr(settings, name) != getattr(AttackConfig, name)
         ]
+    # Another generator than the one of the steps, so that the steps do not depend on weights.
+    attacked = with_drawn_weights(attacked, graph, stream_rng(seed, Stream.METATTACK, 1))
     return replace(compare(graph, attacked), notes=tuple(notes))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import draw_pairs
-from user_dgl.perturb.base import Perturbed, compare, count_flips
+from user_dgl.perturb.base import Perturbed, compare, count_flips, with_drawn_weights
 from user_dgl.runtime.streams import Stream, stream_rng
 
 
@@ -12,6 +12,8 @@ def random_flip(
     graph: Graph, rate: float, seed: int, excluded: np.ndarray | None = None
 ) -> Perturbed:
     """Flip ``round(rate * E)`` distinct pairs; each set of so many pairs is equally likely.
+
+    If the edges have weights, those of added edges are drawn from the weights of all edges.
 
     Parameters
     ----------
@@ -37,6 +39,7 @@ def random_flip(
     num_nodes, num_flips = graph.num_nodes, count_flips(graph, rate, excluded)
     if not num_flips:
         return compare(graph, graph)
-    flipped = draw_pairs(num_nodes, num_flips, excluded, stream_rng(seed, Stream.RANDOM_FLIP))
+    rng = stream_rng(seed, Stream.RANDOM_FLIP)
+    flipped = draw_pairs(num_nodes, num_flips, excluded, rng)
     keys = np.setxor1d(graph.keys, flipped, assume_unique=True)
-    return compare(graph, Graph.from_keys(num_nodes, keys))
+    return compare(graph, with_drawn_weights(Graph.from_keys(num_nodes, keys), graph, rng))

@@ -33,7 +33,8 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
         The clean graph, N nodes.
     path : Path
         File with the adjacency (N, N), nodes in the same order. If the file has a recipe, it is
-        added to the notes.
+        added to the notes. If all its weights are equal, edges of the clean graph keep the weights
+        that they have there, and others get 1.
     held_out : int64 (M,), optional
         Keys ``src * N + dst`` of pairs that are removed from the noisy graph.
 
@@ -51,7 +52,9 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
         )
     if held_out is not None:
         keys = np.setdiff1d(noisy.keys, held_out, assume_unique=True)
-        noisy = Graph.from_keys(noisy.num_nodes, keys)
+        noisy = Graph.from_keys(noisy.num_nodes, keys).weighted_like(noisy)
+    if noisy.weight is None:
+        noisy = noisy.weighted_like(graph)
     recipe = _read_recipe(path)
     if recipe is not None:
         notes = [*notes, f"made by {recipe}"]

@@ -243,5 +243,5 @@ def merge_candidates(
         proper = u != v
         drawn = pair_keys(num_nodes, u[proper], v[proper])
         keys.append(drawn if held_out is None else drawn[~np.isin(drawn, held_out)])
-    merged = Graph.from_keys(num_nodes, np.concatenate(keys))
+    merged = Graph.from_keys(num_nodes, np.concatenate(keys)).weighted_like(graph)
     return merged, torch.from_numpy(graph.positions(merged.keys) >= 0)

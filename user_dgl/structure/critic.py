@@ -110,6 +110,8 @@ def _views(
     Rows of both are scaled to norm 1.
     """
     kept = torch.from_numpy(np.where(left_out, np.float32(0), weight))
+    if graph.weight is not None:
+        kept = kept * graph.weight
     propagation = Propagation.of(graph, kept, engine)
     fine = smooth(propagation, reduced, config.hops, config.self_share).numpy()
     fine = normalize(fine, copy=False)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph, pair_keys
@@ -122,11 +121,10 @@ def score_edges_by_links(
     EdgeScores
         Weights are 1 and the share is None if there are too few edges, nodes or features.
     """
-    ones = torch.ones(graph.num_edges)
     examples = Examples.draw(graph, config.folds, seed, held_out)
     if examples is None or not feat.nnz:
-        return EdgeScores(ones.numpy(), None)
-    terms = PairTerms(graph, ones, feat, config, seed, engine)
+        return EdgeScores(np.ones(graph.num_edges, dtype=np.float32), None)
+    terms = PairTerms(graph, graph.edge_weight, feat, config, seed, engine)
     logit, found = examples.logit(terms, rising=False)
     score = logit(found)
     edges, nulls = score[examples.is_edge], score[~examples.is_edge]

@@ -24,6 +24,7 @@ class Prior:
     Attributes
     ----------
     weight : float32 Tensor (E,)
+        First weight in A': the product of the edge's weight in A and of what the prior says.
     critic_scores : EdgeScores or None
         Result of the critic; None if no critic was used.
     """
@@ -42,6 +43,8 @@ def prior_of(
 ) -> Prior:
     """Compute the first weight of each observed edge in A'.
 
+    It is the weight of the edge in A times
+
     * ``uniform``, or if A' is not learnable: 1, as in the paper.
     * ``feature_cosine``: see `cosine_weight`.
     * ``critic``: see `user_dgl.structure.critic`.
@@ -58,11 +61,17 @@ def prior_of(
         Keys of pairs that a critic must not use as random pairs.
     """
     if config.prior == "uniform" or not config.learnable or not graph.num_edges:
-        return Prior(torch.ones(graph.num_edges))
+        return Prior(graph.edge_weight)
     if config.prior in _CRITICS:
         critic_scores = _CRITICS[config.prior](graph, feat, config.critic, seed, engine, held_out)
-        return Prior(torch.from_numpy(critic_scores.weight), critic_scores)
-    return Prior(torch.from_numpy(cosine_weight(graph, feat, config.prior_power)))
+        return Prior(_in_graph(graph, critic_scores.weight), critic_scores)
+    return Prior(_in_graph(graph, cosine_weight(graph, feat, config.prior_power)))
+
+
+def _in_graph(graph: Graph, factor: np.ndarray) -> torch.Tensor:
+    """Product (E,) of the weights of the edges in A and a factor (E,)."""
+    weight = torch.from_numpy(factor)
+    return weight if graph.weight is None else weight * graph.weight
 
 
 def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray:

@@ -142,7 +142,7 @@ class Trainer(GraphTrainer):
         config, train = self.config, self.config.train
         weight = first_weight(pairs.num_edges, observed, self.prior, config.structure)
         if self.view is not None:
-            weight = self.view.smoothing_weight(weight, observed)
+            weight = self.view.smoothing_weight(pairs, weight, observed)
         weight = weight.to(self.features.dtype)
         own = config.learns_structure and not config.structure.shared
         weight = weight.repeat(train.restarts if own else 1, 1)  # (S, P)
@@ -308,6 +308,7 @@ class Trainer(GraphTrainer):
         if state["features"] != self.feat_digest:
             raise InputError("the checkpoint is of other features: the data have changed since")
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
+        pairs = pairs.weighted_like(self.graph)
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
             raise InputError("the checkpoint is of another graph: its observed edges differ")
         self.build_on(pairs, state["structure"]["observed"])

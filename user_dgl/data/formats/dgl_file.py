@@ -10,6 +10,7 @@ from user_dgl.data.reading.files import file_size
 from user_dgl.data.reading.matrices import as_features, graph_from_entries
 from user_dgl.data.reading.sandbox import read_in_sandbox
 from user_dgl.errors import InputError
+from user_dgl.graph import Graph
 
 
 class Parts(NamedTuple):
@@ -20,6 +21,7 @@ class Parts(NamedTuple):
     num_nodes : int
     u, v : int64 (M,)
         Ends of the edges.
+    weight : ndarray (M,) or None
     feat : ndarray (N, F) or None
     labels : ndarray (N,) or None
     """
@@ -27,13 +29,15 @@ class Parts(NamedTuple):
     num_nodes: int
     u: np.ndarray
     v: np.ndarray
+    weight: np.ndarray | None
     feat: np.ndarray | None
     labels: np.ndarray | None
 
 
 def load_dgl_file(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """Load the graph in a file of `dgl.save_graphs`, with ``ndata["feat"]`` and ``ndata["label"]``.
+    """Load the graph in a file of `dgl.save_graphs`.
 
+    Used are ``edata["weight"]``, ``ndata["feat"]`` and ``ndata["label"]``, where they are given.
     DGL reads such files with C++ code and does not unpickle anything. It runs in a process of its
     own, see `read_in_sandbox`.
 
@@ -82,12 +86,15 @@ def graph_parts(graph: Any, source: Path | str) -> Parts:
             "one"
         )
     feat, labels = graph.ndata.get("feat"), graph.ndata.get("label")
-    # A graph that is kept in one sparse format only does not list its edges.
-    u, v = (end.numpy() for end in graph.formats(["coo", "csr", "csc"]).edges())
+    weight = graph.edata.get("weight")
+    # A graph that is kept in one sparse format only does not list its edges. Features of edges are
+    # in the order of the ids of the edges.
+    u, v = (end.numpy() for end in graph.formats(["coo", "csr", "csc"]).edges(order="eid"))
     return Parts(
         graph.num_nodes(),
         u,
         v,
+        None if weight is None else weight.numpy(),
         None if feat is None else feat.numpy(),
         None if labels is None else labels.numpy(),
     )
@@ -107,9 +114,10 @@ def attributed_graph(parts: Parts, source: Path | str, missing: str = "refuse") 
     Raises
     ------
     InputError
-        The features are not rows of numbers, or the labels are not numbers or text.
+        The features are not rows of numbers, the labels are not numbers or text, or a weight is
+        negative, NaN or infinite.
     """
-    pairs, notes = graph_from_entries(parts.num_nodes, parts.u, parts.v)
+    pairs, notes = graph_of(parts, source)
     labels = parts.labels
     if labels is not None and labels.ndim != 1:
         notes.append(f"labels of shape {labels.shape} are not used: expected one label per node")
@@ -120,6 +128,38 @@ def attributed_graph(parts: Parts, source: Path | str, missing: str = "refuse") 
         None if labels is None else index_labels(labels, source),
         notes=tuple(notes),
     )
+
+
+def graph_of(parts: Parts, source: Path | str) -> tuple[Graph, list[str]]:
+    """Make the graph from the parts of a DGLGraph, and notes on what was cleaned.
+
+    Edges of weight 0 are dropped. Weights that are not one number an edge are not used.
+
+    Raises
+    ------
+    InputError
+        A weight is negative, NaN or infinite.
+    """
+    u, v, weight = parts.u, parts.v, parts.weight
+    if weight is None:
+        return graph_from_entries(parts.num_nodes, u, v)
+    if weight.shape not in ((len(u),), (len(u), 1)) or weight.dtype.kind not in "biuf":
+        graph, notes = graph_from_entries(parts.num_nodes, u, v)
+        return graph, [
+            *notes,
+            f"edata['weight'] of shape {weight.shape} is not used: expected one number an edge",
+        ]
+    weight = weight.reshape(-1)
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        raise InputError(
+            f"{source}: edata['weight'] of edge {int(np.flatnonzero(bad)[0])} is "
+            f"{weight[bad][0]:g}: expected 0 or more"
+        )
+    there = weight > 0
+    graph, notes = graph_from_entries(parts.num_nodes, u[there], v[there], weight[there])
+    dropped = len(there) - int(there.sum())
+    return graph, [*notes, *([f"{dropped} edges of weight 0 dropped"] if dropped else [])]
 
 
 def _read(path: Path) -> Parts:

@@ -178,7 +178,23 @@ def _forget_pages(array: np.ndarray) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def graph_from_entries(num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple[Graph, list[str]]:
+def weights_note(weight: np.ndarray) -> list[str]:
+    """Say that the weights of edges are used, if they are not all equal.
+
+    >>> weights_note(np.array([0.5, 3]))
+    ['edges have weights of 0.5 to 3, which are used (data.weights=ignore counts each edge as 1)']
+    """
+    if not len(weight) or (weight == weight.flat[0]).all():
+        return []
+    return [
+        f"edges have weights of {weight.min():g} to {weight.max():g}, which are used "
+        "(data.weights=ignore counts each edge as 1)"
+    ]
+
+
+def graph_from_entries(
+    num_nodes: int, u: ArrayLike, v: ArrayLike, weight: np.ndarray | None = None
+) -> tuple[Graph, list[str]]:
     """Make a graph from directed entries.
 
     This function is for formats that store both directions of an edge. So an entry and its
@@ -189,18 +205,21 @@ def graph_from_entries(num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple[Grap
     num_nodes : int
     u, v : array-like of int (M,)
         Ends of the entries.
+    weight : float array (M,), optional
+        Positive weights of the entries.
 
     Returns
     -------
     Graph, list of str
-        The notes count the entries that were dropped, merged or made symmetric.
+        The notes count the entries that were dropped, merged or made symmetric, and say that
+        weights are used.
 
     Raises
     ------
     InputError
         An end is outside 0..num_nodes-1.
     """
-    graph, cleaning = Graph.from_edges(num_nodes, u, v)
+    graph, cleaning = Graph.from_edges(num_nodes, u, v, weight)
     u, v = np.asarray(u, dtype=np.int64), np.asarray(v, dtype=np.int64)
     proper = u != v
     # np.unique hashes integers. Sorting is many times faster if most of them are distinct.
@@ -216,13 +235,16 @@ def graph_from_entries(num_nodes: int, u: ArrayLike, v: ArrayLike) -> tuple[Grap
         notes.append(
             f"directed: made symmetric, {directed} entries give {graph.num_edges} undirected edges"
         )
+    if graph.weight is not None:
+        assert weight is not None
+        notes += weights_note(weight[proper])
     return graph, notes
 
 
 def graph_from_matrix(
     matrix: np.ndarray | sp.spmatrix, source: Path | str
 ) -> tuple[Graph, list[str]]:
-    """Make a graph from the non-zero entries of an adjacency matrix.
+    """Make a graph from the non-zero entries of an adjacency matrix, which are its weights.
 
     Parameters
     ----------
@@ -256,10 +278,10 @@ def graph_from_matrix(
             f"{some(rows)}: remove these entries"
         )
     stored = entries.data != 0
-    graph, notes = graph_from_entries(matrix.shape[0], entries.row[stored], entries.col[stored])
-    zeros, weights = len(stored) - int(stored.sum()), int((entries.data[stored] != 1).sum())
+    graph, notes = graph_from_entries(
+        matrix.shape[0], entries.row[stored], entries.col[stored], entries.data[stored]
+    )
+    zeros = len(stored) - int(stored.sum())
     if zeros:
         notes.append(f"{zeros} stored zeros are not edges")
-    if weights:
-        notes.append(f"{weights} weights other than 1 ignored: every edge has weight 1")
     return graph, notes
