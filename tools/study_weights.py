@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What the weights of edges are worth: NMI with them and without.
+
+``python tools/study_weights.py [--sets NAME ...] [--seeds 0-9] [--results FOLDER]``
+
+Two graphs join each node of a real data set to its 15 nearest neighbours by features, with the
+cosine as weight. The third one is a block model whose edges are drawn uniformly at random, so that
+only their weights carry the blocks. Each graph is written to a file and trained on without features
+by ``configs/default.yaml``, once as it is and once with ``data.weights=ignore``. The script writes
+FOLDER/weights.csv and .md. Labels are read by the metrics only.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from reproduction.plan import DATASETS
+from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from user_dgl.config import default_config, load_config
+from user_dgl.data import AttributedGraph, load_data
+from user_dgl.data.formats.npz import write_npz
+from user_dgl.data.reading.matrices import graph_from_matrix
+from user_dgl.features.preparation import prepare_features
+from user_dgl.pipeline.train import train
+
+RESULTS = Path(__file__).with_name("results")
+NEIGHBOURS = 15
+METRICS = ("nmi", "ari", "ami")
+# The block model: nodes, blocks, mean degree, and the mean weight within blocks beside 1 between.
+NODES, BLOCKS, DEGREE, WITHIN = 1000, 4, 40, 3.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, default=list(SETS))
+    parser.add_argument("--seeds", default="0-9", metavar="0-9", help="first and last seed")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    arguments = parser.parse_args(argv)
+    low, _, high = arguments.seeds.partition("-")
+    file = arguments.results / "weights.csv"
+    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+    known = {(row["set"], row["seed"]) for row in rows}
+    for name in arguments.sets:
+        for seed in range(int(low), int(high or low) + 1):
+            if (name, seed) in known:
+                continue
+            rows += compare(name, seed)
+            pd.DataFrame(rows).to_csv(file, index=False, lineterminator="\n")
+            print(name, seed, flush=True)
+    file.with_suffix(".md").write_text(report(pd.DataFrame(rows)), encoding="utf-8")
+    return 0
+
+
+def compare(name: str, seed: int) -> list[dict]:
+    """Train on one graph with its weights and without; return a row of scores for each."""
+    data = SETS[name](seed)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.npz"
+        with open(file, "wb") as out:
+            write_npz(out, data)
+        for weights in ("auto", "ignore"):
+            settings = [
+                "data.kind=npz",
+                f"data.path={file}",
+                f"data.weights={weights}",
+                f"model.num_clusters={data.labels.max() + 1}",
+                f"seed={seed}",
+                "eval.floors=false",
+            ]
+            config = load_config(default_config(), settings)
+            result = train(config, Path(folder) / weights, lambda line: None)
+            scores = {m: result["metrics"][m] for m in METRICS}
+            rows.append({"set": name, "seed": seed, "weights": weights, **scores})
+    return rows
+
+
+def neighbours_of(name: str) -> Callable[[int], AttributedGraph]:
+    """Return the maker of the graph of nearest neighbours; it is the same for every seed."""
+
+    def make(seed: int) -> AttributedGraph:
+        settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
+        config = load_config(default_config(), [*settings, "model.num_clusters=2"])
+        data = load_data(config.data)
+        feat = normalize(prepare_features(data.feat, config.features))
+        search = NearestNeighbors(n_neighbors=NEIGHBOURS + 1, metric="cosine").fit(feat)
+        distance, neighbour = search.kneighbors(feat)
+        row = np.repeat(np.arange(len(neighbour)), neighbour.shape[1])
+        cosine = 1 - distance.ravel()
+        kept = (row != neighbour.ravel()) & (cosine > 0)
+        matrix = sp.csr_matrix(
+            (cosine[kept], (row[kept], neighbour.ravel()[kept])), shape=2 * (len(neighbour),)
+        )
+        graph, _ = graph_from_matrix(matrix, name)
+        return AttributedGraph(graph, None, data.labels)
+
+    return make
+
+
+def weighted_blocks(seed: int) -> AttributedGraph:
+    """Edges at random, with exponential weights whose mean is larger within the blocks."""
+    rng = np.random.default_rng(seed)
+    block = np.arange(NODES) % BLOCKS
+    u, v = rng.integers(0, NODES, (2, NODES * DEGREE // 2))
+    weight = rng.exponential(np.where(block[u] == block[v], WITHIN, 1.0))
+    graph, _ = graph_from_matrix(sp.csr_matrix((weight, (u, v)), shape=(NODES, NODES)), "blocks")
+    return AttributedGraph(graph, None, block)
+
+
+SETS: dict[str, Callable[[int], AttributedGraph]] = {
+    "pubmed, 15 neighbours": neighbours_of("pubmed"),
+    "coauthor_cs, 15 neighbours": neighbours_of("coauthor_cs"),
+    "blocks by weights": weighted_blocks,
+}
+
+
+def report(rows: pd.DataFrame) -> str:
+    """Return the Markdown page."""
+    lines = ["# weights", "", "Made by `python tools/study_weights.py`.", ""]
+    lines += [LEGEND + " " + PAIRED_LEGEND.replace("NMI", "the score"), ""]
+    body = []
+    for name in dict.fromkeys(rows["set"]):
+        of = rows[rows["set"] == name]
+        seeds = of["seed"].nunique()
+        by_seed = of.pivot(index="seed", columns="weights")
+        for form, label in (("auto", "with weights"), ("ignore", "without")):
+            body.append([name, label, *(mean_std(by_seed[m][form], seeds) for m in METRICS)])
+        differences = (paired(by_seed[m]["auto"] - by_seed[m]["ignore"], seeds) for m in METRICS)
+        body.append([name, "difference", *differences])
+    lines += markdown(["graph", "", *(m.upper() for m in METRICS)], body)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
