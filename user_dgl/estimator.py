@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import numbers
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from user_dgl.config import Config, default_config, load_config
-from user_dgl.data import AttributedGraph
-from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_matrix
+from user_dgl.data.graph_objects import read_objects
+from user_dgl.data.reading.matrices import as_features
+from user_dgl.data.tables import MatrixLike, as_array, as_table, is_default, positions_of
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.preparation import FeaturePreparation
-from user_dgl.graph import Graph
 from user_dgl.pipeline.inputs import with_features
 from user_dgl.pipeline.train import user_trainer_of
 from user_dgl.training.hooks import Hooks
@@ -32,8 +32,6 @@ from user_dgl.training.out_of_sample import OutOfSample
 
 # Sections and keys of the settings that concern files and processes.
 _UNUSED = ("task", "output_dir", "overwrite", "data", "distributed", "eval")
-
-MatrixLike: TypeAlias = np.ndarray | torch.Tensor | sp.spmatrix
 
 
 class USERClustering(ClusterMixin, BaseEstimator):
@@ -78,8 +76,13 @@ class USERClustering(ClusterMixin, BaseEstimator):
         The score of each number of clusters, if the number was chosen.
     loss_ : dict of str to float
         Weighted terms of the loss and their ``total``.
+    node_names_ : ndarray (N,)
+        Names of the nodes in the order of ``labels_``: those of the graph or of the rows of the
+        features, else the numbers 0..N-1.
     n_features_in_ : int
         Number of feature columns; 0 for a fit without features.
+    feature_names_in_ : ndarray of str (F,)
+        Names of the feature columns. Only there if they are text in a DataFrame.
 
     Raises
     ------
@@ -93,6 +96,15 @@ class USERClustering(ClusterMixin, BaseEstimator):
     -----
     Edges are undirected and count 1: directions, loops and weights are removed, with a warning. The
     same seed, number of threads and versions give the same result.
+
+    For scikit-learn, the adjacency is a pairwise matrix. ``cross_validate`` and ``GridSearchCV``
+    therefore fit the graph among the nodes of the training set, and `predict` gets the edges from
+    the held-out nodes to these. Their second argument, which scikit-learn calls y, may be the
+    features, which ``cross_validate`` takes dense only:
+    ``GridSearchCV(model, grid, scoring=function).fit(adjacency, features)`` calls
+    ``function(model, edges, features)`` for held-out nodes. Without features it may be classes of
+    the nodes, for scorers such as ``"adjusted_rand_score"``; a fit does not read them. The
+    estimator has no score of its own and transforms nothing, so there is no ``set_output``.
 
     Examples
     --------
@@ -140,11 +152,16 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        adjacency : scipy sparse, ndarray, Tensor (dense or sparse), (N, N), or DGLGraph
-            Every entry other than 0 is an edge, in either direction.
-        features : scipy sparse, ndarray or Tensor (N, F), optional
-            None: ``ndata["feat"]`` of a DGLGraph; if there is none, the neighbours of a node serve
-            as its features.
+        adjacency : object
+            A square matrix (N, N) of SciPy, NumPy, torch or pandas: every entry other than 0 is an
+            edge, in either direction. Or a graph of networkx, igraph, DGL or PyTorch Geometric. Or
+            an ``edge_index`` (2, M). Or pairs of nodes (M, 2), for example a list of tuples. See
+            `user_dgl.data.graph_objects.read_objects`.
+        features : scipy sparse, ndarray, Tensor or DataFrame (N, F), optional
+            The rows of a DataFrame with an index are matched to the nodes by name. None:
+            ``ndata["feat"]`` of a DGLGraph or ``x`` of a graph of PyTorch Geometric; if there is
+            none, the neighbours of a node serve as its features. A vector (N,) is taken as ``y``,
+            because scikit-learn passes classes as the second argument.
         y : ignored
 
         Returns
@@ -152,7 +169,11 @@ class USERClustering(ClusterMixin, BaseEstimator):
         USERClustering
             The estimator itself.
         """
-        graph, feat, notes = _graph_and_features(adjacency, features)
+        vector = features is not None and _is_vector(features)
+        held = read_objects(adjacency, None if vector else features)
+        graph, feat, notes = held.graph, held.feat, []
+        if vector:
+            notes = [_class_note(len(as_array(features, "features")), graph.num_nodes)]
         config = self._settings()
         if config.model.kind != "user":
             raise InputError(
@@ -161,7 +182,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
             )
         inert = config.inert_settings()
         config, raw_feat, more = with_features(config, graph, feat)
-        for line in [*notes, *inert, *more]:
+        for line in [*notes, *held.notes, *inert, *more]:
             warnings.warn(line, stacklevel=2)
         log = tqdm.write if self.verbose else _silent
         preparation = FeaturePreparation(config.features)
@@ -177,7 +198,13 @@ class USERClustering(ClusterMixin, BaseEstimator):
         self.num_clusters_ = trainer.config.model.num_clusters
         self.num_clusters_curve_ = trainer.preparation.num_clusters_curve
         self.loss_ = result.loss
+        names = pd.RangeIndex(graph.num_nodes) if held.names is None else held.names
+        self.node_names_ = names.to_numpy()
         self.n_features_in_ = 0 if feat is None else feat.shape[1]
+        if held.columns is not None:
+            self.feature_names_in_ = held.columns
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self._preparation = preparation
         self._out_of_sample = OutOfSample(trainer, result, prepared)
         return self
@@ -202,12 +229,14 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        adjacency : scipy sparse, ndarray or Tensor (M, N)
+        adjacency : scipy sparse, ndarray, Tensor or DataFrame (M, N)
             Weight of the edge of each new node to each node of the fit: 1 for an edge, 0 for none.
-        features : scipy sparse, ndarray or Tensor (M, F), optional
+        features : scipy sparse, ndarray, Tensor or DataFrame (M, F), optional
             Raw features with the columns of the fit; None if the fit had no features.
-        among : scipy sparse, ndarray or Tensor (M, M), optional
-            Weights of edges between new nodes, in either direction; loops have no effect.
+        among : scipy sparse, ndarray, Tensor or DataFrame (M, M), optional
+            Weights of edges between new nodes, in either direction; loops have no effect. Rows and
+            columns of DataFrames are matched by name: nodes of the fit by ``node_names_``, columns
+            of the features by ``feature_names_in_``, new nodes by the index of ``adjacency``.
 
         Returns
         -------
@@ -224,15 +253,19 @@ class USERClustering(ClusterMixin, BaseEstimator):
         clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
         """
         check_is_fitted(self)
-        num_nodes = len(self.labels_)
-        weight = _weights(adjacency, "adjacency", num_nodes)
+        weight, names = _weights(
+            adjacency, "adjacency", pd.Index(self.node_names_, tupleize_cols=False)
+        )
         count = weight.shape[0]
         if among is None:
             joined = sp.csr_matrix((count, count))
         else:
-            joined = _weights(among, "among", count)
+            new = pd.RangeIndex(count) if names is None else names
+            joined, rows = _weights(among, "among", new)
             if joined.shape[0] != count:
                 raise InputError(f"among: expected shape ({count}, {count}), got {joined.shape}")
+            if rows is not None:
+                joined = joined[positions_of(new, rows, "adjacency", "the rows of among")]
             joined = joined.maximum(joined.T)
             joined.setdiag(0)
             joined.eliminate_zeros()
@@ -243,7 +276,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         elif features is None:
             raise InputError(f"features: expected {self.n_features_in_} columns as the fit had")
         else:
-            feat = as_features(_matrix(features, "features"), "features")
+            feat = self._new_features(features, names)
             if feat.shape != (count, self.n_features_in_):
                 raise InputError(
                     f"features: expected shape ({count}, {self.n_features_in_}), got {feat.shape}"
@@ -252,6 +285,23 @@ class USERClustering(ClusterMixin, BaseEstimator):
             return np.empty(0, dtype=np.int64)
         both = sp.hstack([weight, joined], format="csr")
         return self._out_of_sample.assign(both, self._preparation.transform(feat))
+
+    def _new_features(self, features: MatrixLike, names: pd.Index | None) -> sp.csr_matrix:
+        """Take features of new nodes, in the order of ``names`` and of the columns of the fit."""
+        table = as_table(features, "features")
+        feat = as_features(table.matrix, "features")
+        if table.columns is not None and hasattr(self, "feature_names_in_"):
+            fitted, given = pd.Index(self.feature_names_in_), pd.Index(table.columns)
+            feat = feat[:, positions_of(fitted, given, "the fit", "the columns of features")]
+        if table.rows is not None and names is not None:
+            feat = feat[positions_of(names, table.rows, "adjacency", "features")]
+        return feat
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the adjacency to scikit-learn: pairwise, perhaps sparse, and not negative."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = tags.input_tags.positive_only = True
+        return tags
 
     def score_links(self, pairs: MatrixLike | Sequence[Sequence[int]]) -> np.ndarray:
         """Return the similarity of the embeddings of two nodes: their cosine, in [-1, 1].
@@ -266,7 +316,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         float64 ndarray (P,)
         """
         check_is_fitted(self)
-        ends, num_nodes = _matrix(pairs, "pairs"), len(self.labels_)
+        ends, num_nodes = as_array(pairs, "pairs"), len(self.labels_)
         if not ends.size:  # whatever its shape and type
             return np.empty(0)
         if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
@@ -325,64 +375,43 @@ def _line(name: str, value: Any) -> str:
         raise InputError(f"{name}: expected a number, text or list, got {value!r}") from None
 
 
-def _graph_and_features(
-    adjacency: MatrixLike, features: MatrixLike | None
-) -> tuple[Graph, sp.csr_matrix | None, list[str]]:
-    """Return the graph, the features as CSR, and notes on what was cleaned.
+def _is_vector(values: Any) -> bool:
+    """Whether values have one dimension, as the classes have that scikit-learn calls y."""
+    return (values if hasattr(values, "ndim") else as_array(values, "features")).ndim == 1
+
+
+def _class_note(length: int, num_nodes: int) -> str:
+    """Say that a vector in the place of the features is not read.
+
+    Raises
+    ------
+    InputError
+        It has not one value for each node.
+    """
+    if length != num_nodes:
+        raise InputError(
+            f"features: features of shape ({length},) for {num_nodes} nodes: expected a row of "
+            "numbers for each node"
+        )
+    return (
+        "features: a vector is taken as the classes that scikit-learn calls y, and a fit reads no "
+        "classes: give a single feature as a matrix of one column"
+    )
+
+
+def _weights(
+    values: MatrixLike, name: str, fitted: pd.Index
+) -> tuple[sp.csr_matrix, pd.Index | None]:
+    """Return weights of edges (M, N), float64, without stored zeros, and names of their rows.
+
+    Named columns of a DataFrame are put into the order of ``fitted`` (N,).
 
     Raises
     ------
     InputError
     """
-    dgl = sys.modules.get("dgl")  # a caller who has a DGLGraph has imported DGL
-    if dgl is not None and isinstance(adjacency, dgl.DGLGraph):
-        if not adjacency.is_homogeneous:
-            raise InputError(
-                "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
-            )
-        ends = (end.cpu().numpy() for end in adjacency.edges())
-        graph, notes = graph_from_entries(adjacency.num_nodes(), *ends)
-        if features is None:
-            features = adjacency.ndata.get("feat")
-    else:
-        graph, notes = graph_from_matrix(_matrix(adjacency, "adjacency"), "adjacency")
-    feat = None if features is None else as_features(_matrix(features, "features"), "features")
-    AttributedGraph(graph, feat)  # checks that they belong together
-    return graph, feat, [f"adjacency: {note}" for note in notes]
-
-
-def _matrix(values: MatrixLike | Sequence[Any], name: str) -> np.ndarray | sp.spmatrix:
-    """Convert a matrix of any kind to a SciPy sparse matrix or an ndarray.
-
-    Raises
-    ------
-    InputError
-    """
-    if isinstance(values, torch.Tensor):
-        values = values.detach().cpu()
-        if values.layout == torch.strided:
-            return values.numpy()
-        entries = values.to_sparse_coo().coalesce()
-        if entries.sparse_dim() != 2 or entries.dim() != 2:
-            raise InputError(f"{name}: expected a matrix, got shape {tuple(values.shape)}")
-        ends = tuple(entries.indices().numpy())
-        return sp.csr_matrix((entries.values().numpy(), ends), shape=tuple(entries.shape))
-    if sp.issparse(values):
-        return values
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name}: not a matrix: {error}") from None
-
-
-def _weights(values: MatrixLike, name: str, num_columns: int) -> sp.csr_matrix:
-    """Return weights of edges (M, num_columns), float64, without stored zeros.
-
-    Raises
-    ------
-    InputError
-    """
-    matrix = _matrix(values, name)
+    table = as_table(values, name)
+    matrix, num_columns = table.matrix, len(fitted)
     if matrix.ndim != 2 or matrix.shape[1] != num_columns or matrix.dtype.kind not in "biuf":
         raise InputError(
             f"{name}: expected numbers of shape (M, {num_columns}), got shape {matrix.shape} and "
@@ -393,4 +422,8 @@ def _weights(values: MatrixLike, name: str, num_columns: int) -> sp.csr_matrix:
     matrix.eliminate_zeros()
     if not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
         raise InputError(f"{name}: negative, NaN or infinite weights: remove them")
-    return matrix
+    if isinstance(values, pd.DataFrame) and not is_default(values.columns):
+        matrix = matrix[
+            :, positions_of(fitted, values.columns, "the fit", f"the columns of {name}")
+        ]
+    return matrix, table.rows

@@ -6,13 +6,16 @@ import subprocess
 import sys
 import warnings
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from paths import ROOT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.utils import estimator_checks
 
 from user_dgl import USERClustering, dgl
@@ -407,24 +410,118 @@ def test_score_links(data, model):
 # Conventions of scikit-learn ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        estimator_checks.check_estimator_cloneable,
-        estimator_checks.check_estimator_repr,
-        estimator_checks.check_estimator_tags_renamed,
-        estimator_checks.check_get_params_invariance,
-        estimator_checks.check_mixin_order,
-        estimator_checks.check_no_attributes_set_in_init,
-        estimator_checks.check_parameters_default_constructible,
-        estimator_checks.check_set_params,
-        estimator_checks.check_valid_tag_types,
-    ],
-    ids=lambda check: check.__name__,
-)
-def test_scikit_learn_checks(check):
-    # Those that fit tables of independent samples do not apply to a graph.
-    check("USERClustering", USERClustering())
+# Checks of scikit-learn that cannot apply, and why. They fit tables of independent samples, of
+# which this estimator sees the matrix of their products as the weights of a graph.
+NOT_APPLICABLE = {
+    "check_fit_score_takes_y": "the second argument of fit is the features",
+    "check_n_features_in_after_fitting": "n_features_in_ counts columns of features, not nodes",
+    "check_n_features_in": "n_features_in_ counts columns of features, not nodes",
+    "check_positive_only_tag_during_fit": "refused, in words that name the rows",
+    "check_dtype_object": "refused as an InputError, a ValueError, and not as a TypeError",
+    "check_estimators_empty_data_messages": "refused, as a matrix that is not square",
+    "check_estimators_nan_inf": "its table with NaN is no square matrix, and refused as such",
+    "check_clustering": "its table of points (50, 2) is no graph, and refused as such",
+    "check_fit2d_1sample": "a single node has no edges, and is refused as such",
+    "check_fit2d_predict1d": "refused, in words about nodes",
+}
+
+
+# The estimator fits the weights of a complete graph in these checks, without features.
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks():
+    done = estimator_checks.check_estimator(
+        USERClustering(3, overrides={"train.epochs": 2}),
+        on_skip=None,
+        expected_failed_checks=NOT_APPLICABLE,
+    )
+    status = {check["check_name"]: check["status"] for check in done}
+    assert {name for name, each in status.items() if each == "xfail"} == set(NOT_APPLICABLE)
+    assert sum(check["status"] == "passed" for check in done) >= 35
+
+
+def _agreement(model, edges, features=None):
+    """Share of the edges to a fitted node that lie inside a cluster: a score without labels."""
+    clusters = model.predict(edges, features)
+    rows, columns = edges.nonzero()
+    return (clusters[rows] == model.labels_[columns]).mean()
+
+
+def test_cross_validation(data, adjacency):
+    model = USERClustering(3, overrides=QUICK)
+    done = cross_validate(
+        model, adjacency, data.feat.toarray(), scoring=_agreement, cv=3, return_estimator=True
+    )
+    assert [len(each.labels_) for each in done["estimator"]] == [60, 60, 60]
+    assert done["test_score"].min() > 0.5
+
+
+def test_grid_search_over_features_and_over_classes(data, adjacency):
+    model = USERClustering(3, overrides=QUICK)
+    search = GridSearchCV(model, {"num_clusters": [2, 3]}, scoring=_agreement, cv=2)
+    search.fit(adjacency, data.feat)
+    assert search.best_estimator_.n_features_in_ == data.feat.shape[1]
+    assert len(search.best_estimator_.labels_) == 90
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the features that there are not
+        search = GridSearchCV(
+            model, {"num_clusters": [2, 3]}, scoring="adjusted_rand_score", cv=2
+        ).fit(adjacency, data.labels)
+    assert search.best_params_ == {"num_clusters": 3}
+
+
+def test_without_scoring_a_search_is_refused_in_one_line(data, adjacency):
+    with pytest.raises(TypeError, match="should have a 'score' method") as caught:
+        GridSearchCV(USERClustering(), {"num_clusters": [2]}).fit(adjacency, data.feat)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(USERClustering(), "set_output")
+
+
+@pytest.mark.filterwarnings("ignore:the data have no features")
+def test_classes_in_the_place_of_features_are_not_read(data, adjacency):
+    models = []
+    for classes in (data.labels, data.labels[::-1].tolist(), pd.Series(data.labels)):
+        with pytest.warns(UserWarning, match="a fit reads no classes"):
+            models.append(USERClustering(3, overrides=QUICK).fit(adjacency, classes))
+    assert models[0].n_features_in_ == 0
+    assert _same(models[0], models[1])
+    assert _same(models[0], models[2])
+
+
+# Names -------------------------------------------------------------------------------------------
+
+
+def test_frames_are_matched_by_name(data, adjacency, model):
+    """Rows and columns in any order, for the fit and for new nodes."""
+    names = [f"n{i}" for i in range(90)]
+    words = [f"w{i}" for i in range(data.feat.shape[1])]
+    edges = pd.DataFrame(adjacency.toarray(), names, names)
+    feat = pd.DataFrame(data.feat.toarray(), names, words)
+    other = USERClustering(3, overrides=QUICK).fit(edges[names[::-1]], feat[::-1])
+    assert _same(model, other)
+    assert other.node_names_.tolist() == names
+    assert other.feature_names_in_.tolist() == words
+    assert model.node_names_.tolist() == list(range(90))
+    assert not hasattr(model, "feature_names_in_")
+
+    new = edges[:7].rename(lambda name: "new" + name)
+    new_feat = feat[:7].rename(lambda name: "new" + name)
+    among = pd.DataFrame(np.eye(7)[::-1], new.index, new.index)
+    expected = model.predict(adjacency[:7], data.feat[:7], np.eye(7)[::-1])
+    given = new[names[::-1]], new_feat[words[::-1]][::-1], among[::-1]
+    np.testing.assert_array_equal(other.predict(*given), expected)
+    with pytest.raises(InputError, match="the columns of features: no name 'w0'"):
+        other.predict(new, new_feat.rename(columns={"w0": "W0"}))
+    with pytest.raises(InputError, match="the columns of adjacency: no name 'n0'"):
+        other.predict(new.rename(columns={"n0": "N0"}), new_feat)
+    with pytest.raises(InputError, match="features: no name 'newn0'"):
+        other.predict(new, feat[:7])
+    # A second fit leaves nothing of the first.
+    assert not hasattr(other.fit(adjacency, data.feat), "feature_names_in_")
+
+
+def test_networkx(data, adjacency, model):
+    graph = nx.from_scipy_sparse_array(adjacency)
+    assert _same(model, USERClustering(3, overrides=QUICK).fit(graph, data.feat))
 
 
 def test_clone_fits_the_same(data, adjacency, model):

@@ -1,0 +1,256 @@
+"""Graphs in memory of every kind give the same graph, with features matched by name or refused."""
+
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+
+from user_dgl import dgl
+from user_dgl.data.graph_objects import read_objects
+from user_dgl.errors import InputError
+
+# A path b - a - c - d with a feature for each node, whose value is the node's letter.
+NAMES = ["b", "a", "c", "d"]
+EDGES = [("b", "a"), ("a", "c"), ("c", "d")]
+NUMBERED = np.array([[0, 1, 2], [1, 2, 3]])
+FEAT = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}, index=["a", "b", "c", "d"])
+
+
+def _adjacency():
+    matrix = np.zeros((4, 4))
+    matrix[NUMBERED[0], NUMBERED[1]] = matrix[NUMBERED[1], NUMBERED[0]] = 1
+    return matrix
+
+
+def _edges(held):
+    """Edges by the names of their ends, and the feature of each name."""
+    names = np.arange(held.graph.num_nodes) if held.names is None else held.names.to_numpy()
+    ends = (names[end.numpy()] for end in (held.graph.src, held.graph.dst))
+    return {frozenset(pair) for pair in zip(*ends, strict=True)}
+
+
+def _networkx(kind=nx.Graph):
+    graph = kind()
+    graph.add_nodes_from(NAMES)
+    graph.add_edges_from(EDGES)
+    return graph
+
+
+def _igraph(name=True):
+    igraph = pytest.importorskip("igraph")
+    graph = igraph.Graph(n=4, edges=NUMBERED.T.tolist())
+    if name:
+        graph.vs["name"] = NAMES
+    return graph
+
+
+def _pyg(**more):
+    data = pytest.importorskip("torch_geometric.data")
+    both = np.hstack([NUMBERED, NUMBERED[::-1]])
+    return data.Data(edge_index=torch.from_numpy(both), **more)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _networkx,
+        lambda: _networkx(nx.DiGraph),
+        lambda: _networkx(nx.MultiGraph),
+        _igraph,
+        lambda: EDGES,
+        lambda: set(EDGES),
+        lambda: [("c", "d"), ("a", "b"), ("c", "a")],
+        lambda: _networkx().edges,
+        lambda: np.array(EDGES),
+        lambda: np.array(EDGES, dtype=object),
+        lambda: pd.DataFrame(EDGES, columns=["one", "two"]),
+        lambda: pd.DataFrame(_adjacency(), NAMES, NAMES),
+        lambda: pd.DataFrame(_adjacency(), NAMES, NAMES)[["d", "c", "b", "a"]],
+        lambda: pd.DataFrame(_adjacency(), NAMES, NAMES).astype("boolean"),
+        lambda: nx.to_pandas_adjacency(_networkx()),
+    ],
+    ids=[
+        "networkx", "directed", "multigraph", "igraph", "pairs", "set", "other order", "edge view",
+        "text array", "object array", "two columns", "frame", "columns in another order",
+        "nullable booleans", "networkx frame",
+    ],
+)  # fmt: skip
+def test_named_nodes(make):
+    held = read_objects(make(), FEAT)
+    assert _edges(held) == set(map(frozenset, EDGES))
+    assert held.columns.tolist() == ["x"]
+    by_name = dict(zip(held.names, held.feat.toarray().ravel(), strict=True))
+    assert by_name == FEAT["x"].to_dict()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _adjacency,
+        lambda: sp.coo_array(_adjacency()),
+        lambda: torch.from_numpy(_adjacency()),
+        lambda: pd.DataFrame(_adjacency()),
+        lambda: _adjacency().astype(object),
+        lambda: NUMBERED,
+        lambda: NUMBERED.tolist(),
+        lambda: torch.from_numpy(NUMBERED),
+        lambda: NUMBERED.T,
+        lambda: [(0, 1), (1, 2), (2, 3)],
+        lambda: pd.DataFrame(NUMBERED.T),
+        lambda: nx.path_graph(4),
+        lambda: _igraph(name=False),
+        _pyg,
+        lambda: dgl.graph((NUMBERED[0], NUMBERED[1])),
+    ],
+    ids=[
+        "ndarray", "coo_array", "tensor", "frame", "object", "edge_index", "edge_index lists",
+        "edge_index tensor", "pairs", "tuples", "pairs frame", "networkx", "igraph", "pyg", "dgl",
+    ],
+)  # fmt: skip
+def test_numbered_nodes(make):
+    held = read_objects(make(), np.arange(1.0, 5.0)[:, None])
+    assert held.names is None
+    assert _edges(held) == {frozenset(pair) for pair in NUMBERED.T.tolist()}
+    assert held.feat.toarray().ravel().tolist() == [1, 2, 3, 4]
+
+
+def test_features_of_the_graph_itself():
+    feat = torch.arange(1.0, 5.0)[:, None]
+    assert read_objects(_pyg(x=feat)).feat.toarray().ravel().tolist() == [1, 2, 3, 4]
+    assert read_objects(_pyg(x=feat), -feat).feat.toarray().min() == -4
+
+
+def test_nodes_without_edges_stay():
+    graph = nx.path_graph(4)
+    graph.add_node(4)
+    assert read_objects(graph).graph.num_nodes == 5
+    assert read_objects(_pyg(num_nodes=6)).graph.num_nodes == 6
+    assert read_objects(_pyg(), np.ones((6, 1))).graph.num_nodes == 6
+    # Numbers of nodes reach up to the rows of the features, or to the largest.
+    assert read_objects(NUMBERED + 1).graph.num_nodes == 5
+    assert read_objects(NUMBERED, np.ones((7, 1))).graph.num_nodes == 7
+    assert read_objects([(0, 1), (3, 1)], np.ones((7, 1))).graph.num_nodes == 7
+    lone = pd.concat([FEAT, pd.DataFrame({"x": [9.0]}, index=["alone"])])
+    held = read_objects(EDGES, lone)
+    assert held.graph.num_nodes == 5
+    assert _edges(held) == set(map(frozenset, EDGES))
+
+
+def test_pairs_of_numbers_with_gaps_are_named():
+    held = read_objects([(7, 5), (5, 900)])
+    assert held.names.tolist() == [5, 7, 900]
+    assert "3 of the numbers 5..900" in held.notes[0]
+
+
+def test_names_that_are_tuples_or_of_several_types():
+    grid = nx.grid_2d_graph(2, 3)
+    held = read_objects(grid)
+    assert held.names.tolist() == list(grid.nodes)
+    assert held.graph.num_edges == grid.number_of_edges()
+    assert read_objects([("a", 1), (1, "b")]).graph.num_edges == 2
+
+
+def test_rows_numbered_in_another_order_are_matched_by_number():
+    shuffled = pd.DataFrame({"x": [3.0, 1.0, 4.0, 2.0]}, index=[2, 0, 3, 1])
+    held = read_objects(_adjacency(), shuffled)
+    assert held.feat.toarray().ravel().tolist() == [1, 2, 3, 4]
+    assert held.names is None
+
+
+def test_names_of_rows_name_the_nodes_of_a_plain_matrix():
+    held = read_objects(_adjacency(), FEAT)
+    assert held.names.tolist() == FEAT.index.tolist()
+    assert held.feat.toarray().ravel().tolist() == [1, 2, 3, 4]
+
+
+def test_weights_are_checked_and_said():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([(0, 1, 2.5), (1, 2, 0), (2, 3, 1)])
+    graph.add_edge(3, 4)
+    held = read_objects(graph)
+    assert held.graph.num_edges == 3
+    assert held.graph.num_nodes == 5
+    notes = " ".join(held.notes)
+    assert "1 edges of weight 0 are no edges" in notes
+    assert "1 weights other than 1 ignored" in notes
+    graph[0][1]["weight"] = -1
+    with pytest.raises(InputError, match="negative, NaN or infinite weights of 1 edges"):
+        read_objects(graph)
+    graph[0][1]["weight"] = "heavy"
+    with pytest.raises(InputError, match="weights of shape"):
+        read_objects(graph)
+    weighted = _pyg(edge_weight=torch.tensor([1.0, 1, 1, 1, 1, -2]))
+    with pytest.raises(InputError, match="negative"):
+        read_objects(weighted)
+
+
+def test_loops_and_repeats_are_counted():
+    held = read_objects([(0, 1), (1, 0), (1, 1), (1, 2)])
+    assert held.notes == [
+        "adjacency: 1 self-loop entries dropped, 1 repeated or reversed entries merged"
+    ]
+
+
+def test_anything_with_an_edge_index():
+    held = read_objects(SimpleNamespace(edge_index=NUMBERED, x=np.ones((5, 2)), num_nodes=5))
+    assert held.graph.num_nodes == 5
+    assert held.feat.shape == (5, 2)
+    assert read_objects(SimpleNamespace(edge_index=NUMBERED)).graph.num_nodes == 4
+    with pytest.raises(InputError, match="edge_index: expected whole numbers"):
+        read_objects(SimpleNamespace(edge_index=NUMBERED * 1.0))
+    with pytest.raises(InputError, match="without edge_index"):
+        read_objects(SimpleNamespace(adj_t=None, edge_index=None))
+
+
+class _Heterogeneous:
+    edge_types = node_types = ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "features", "message"),
+    [
+        (np.array([[0, 1], [1, 0]]), None, "matrix of two nodes or two pairs of nodes"),
+        (np.ones((3, 4)), None, r"expected a square .* got shape \(3, 4\)"),
+        (object(), None, "got object of shape"),
+        ([(0, 1, 5), (1, 2, 3), (2, 0, 4)], None, "some are no pairs"),
+        ([(0, 1), (1,)], None, "some are no pairs"),
+        ([("a", "b"), ("b", None)], None, "pair 1 .* lacks a node"),
+        (_Heterogeneous(), None, "several types of nodes"),
+        (NUMBERED - 1, None, r"node ids -1\.\.2"),
+        (NUMBERED, np.ones((3, 1)), r"node ids 0\.\.3 do not fit a graph of 3 nodes"),
+        (EDGES, np.ones((4, 1)), "rows without names, but the nodes have names, such as 'b'"),
+        (EDGES, FEAT[:3], "features: no name 'd', which adjacency has"),
+        (pd.DataFrame(_adjacency(), NAMES), None, "the columns of adjacency: no name 'b'"),
+        (pd.DataFrame(_adjacency(), columns=NAMES), None, "the columns of adjacency: no name 0"),
+        (pd.DataFrame(np.ones((4, 3)), columns=list("abc")), None, r"adjacency\[\[A, B\]\]"),
+        (pd.DataFrame(_adjacency(), NAMES, NAMES), FEAT[:3], "no name 'd'|have 3 rows"),
+        (_networkx(), FEAT.rename({"a": "A"}), "features: no name 'a', which adjacency has"),
+        (nx.Graph([(2, 0), (0, 1)]), np.ones((3, 1)), "in another order"),
+        (_adjacency(), np.ones((3, 1)), "4 nodes, but features have 3 rows"),
+        (_adjacency(), FEAT.assign(c="red"), "column 'c' has text"),
+    ],
+)
+def test_refused(adjacency, features, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read_objects(adjacency, features)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_as_text_in_one_of_two():
+    features = pd.DataFrame({"x": [1.0, 2, 3]}, index=["5", "6", "7"])
+    graph = nx.path_graph([5, 6, 7])
+    with pytest.raises(InputError, match=r"convert with astype\(str\)"):
+        read_objects(graph, features)
+
+
+def test_graphs_stay_as_they_are():
+    graph = _networkx()
+    frame = pd.DataFrame(_adjacency(), NAMES, NAMES)
+    read_objects(graph, FEAT)
+    read_objects(frame, FEAT)
+    assert list(graph) == NAMES
+    assert frame.equals(pd.DataFrame(_adjacency(), NAMES, NAMES))

@@ -1,0 +1,388 @@
+"""Graphs that a caller holds in memory, and features that belong to them.
+
+Graphs of DGL, networkx, igraph and PyTorch Geometric are recognised by their attributes; none of
+these libraries is imported here. Nodes keep the names that the graph gives them.
+"""
+
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_matrix
+from user_dgl.data.tables import (
+    Table,
+    as_array,
+    as_index,
+    as_matrix,
+    as_table,
+    is_default,
+    positions_of,
+    shown,
+)
+from user_dgl.errors import InputError
+from user_dgl.graph import Graph
+
+_FORMS = (
+    "give a square matrix, an edge_index (2, M), pairs of nodes (M, 2), or a graph of networkx, "
+    "igraph, DGL or PyTorch Geometric"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldGraph:
+    """A graph that was taken from an object.
+
+    Attributes
+    ----------
+    graph : Graph
+    names : pandas Index (N,) or None
+        Names of the nodes in node order. None means the numbers 0..N-1.
+    feat : object or None
+        Features that the object carries, in node order, not yet converted.
+    notes : list of str
+        Lines for the user that say what was cleaned or decided.
+    """
+
+    graph: Graph
+    names: pd.Index | None = None
+    feat: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldData:
+    """A graph and its features, as `read_objects` returns them.
+
+    Attributes
+    ----------
+    graph : Graph
+    feat : scipy CSR (N, F) float32, or None
+    names : pandas Index (N,) or None
+        Names of the nodes in node order. None means the numbers 0..N-1.
+    columns : ndarray (F,) of str, or None
+        Names of the columns of the features, if they have any.
+    notes : list of str
+    """
+
+    graph: Graph
+    feat: sp.csr_matrix | None
+    names: pd.Index | None
+    columns: np.ndarray | None
+    notes: list[str]
+
+
+def read_objects(adjacency: Any, features: Any = None) -> HeldData:
+    """Take a graph and its features from objects in memory.
+
+    The adjacency may be:
+
+    - a square matrix (N, N) of any kind that `as_table` reads: every entry other than 0 is an edge.
+      The columns of a DataFrame are put into the order of its rows, by name;
+    - a graph of networkx, igraph, DGL or PyTorch Geometric;
+    - an ``edge_index`` (2, M) of whole numbers, which are nodes 0..N-1. N is the number of rows of
+      the features, or else the largest number plus 1;
+    - pairs of nodes (M, 2), as an array, a DataFrame of two columns or a collection of tuples. The
+      nodes may have any names. They are the rows of the features if those have names. Whole
+      numbers are nodes 0..N-1 if there are features of N rows without names. Else the nodes are
+      those that the pairs name, in ascending order.
+
+    Rows of features that have names, as in a DataFrame with an index, are put into the order of the
+    nodes by name. Other rows are in the order of the nodes.
+
+    Parameters
+    ----------
+    adjacency : object
+    features : object, optional
+        None: ``ndata["feat"]`` of a DGLGraph, ``x`` of a graph of PyTorch Geometric, else none.
+
+    Raises
+    ------
+    InputError
+        The objects are of no known kind, are malformed or do not fit each other.
+    """
+    table = None if features is None else as_table(features, "features")
+    held = _graph(adjacency, table)
+    if table is None and held.feat is not None:
+        table = as_table(held.feat, "features")
+    names, feat, columns = held.names, None, None
+    if table is not None:
+        feat, columns = as_features(table.matrix, "features"), table.columns
+        AttributedGraph(held.graph, feat)  # checks that they belong together
+        names, order = _matched(names, table, held.graph.num_nodes)
+        if order is not None:
+            feat = feat[order]
+    return HeldData(held.graph, feat, names, columns, [f"adjacency: {note}" for note in held.notes])
+
+
+def _matched(
+    names: pd.Index | None, table: Table, num_nodes: int
+) -> tuple[pd.Index | None, np.ndarray | None]:
+    """Match rows of features to nodes: names of the nodes, and the row of each (None: in order)."""
+    numbers = pd.RangeIndex(num_nodes)
+    if table.rows is None:
+        if names is None or names.equals(numbers):
+            return names, None
+        if len(names.difference(numbers)) == 0:
+            raise InputError(
+                "features: the nodes are the numbers 0, 1, 2, ... in another order, and rows "
+                "without names could belong to the numbers or to that order: give a DataFrame "
+                "whose index has the nodes"
+            )
+        return names, None
+    if names is not None:
+        return names, positions_of(names, table.rows, "adjacency", "features")
+    if len(table.rows.difference(numbers)) == 0:
+        return None, positions_of(numbers, table.rows, "adjacency", "features")
+    # Rows of a matrix have no names, so they can only be in the order of the features.
+    return table.rows, None
+
+
+def _graph(adjacency: Any, table: Table | None) -> HeldGraph:
+    """Take a graph from an object of any kind."""
+    for recognises, read in _LIBRARIES:
+        if recognises(adjacency):
+            return read(adjacency, table)
+    if isinstance(adjacency, pd.DataFrame):
+        return _of_frame(adjacency, table)
+    if isinstance(adjacency, Collection) and not hasattr(adjacency, "shape"):
+        adjacency = list(adjacency)  # for example the edges of a graph of networkx
+        if tuple in set(map(type, adjacency)):
+            return _of_pairs(*_ends(adjacency), table)
+    array = as_array(adjacency, "adjacency")
+    if array.ndim != 2:
+        kind = type(adjacency).__name__
+        raise InputError(
+            f"adjacency: expected a square matrix, got {kind} of shape {array.shape}: {_FORMS}"
+        )
+    if isinstance(array, np.ndarray) and 2 in array.shape:
+        rows, columns = array.shape
+        if rows == columns and array.dtype.kind in "iu":
+            raise InputError(
+                "adjacency: an array (2, 2) of whole numbers is a matrix of two nodes or two pairs "
+                "of nodes: give a SciPy matrix for the first, a list of tuples for the second"
+            )
+        if rows == 2 and array.dtype.kind in "iu":
+            return _of_edge_index(array, table)
+        if columns == 2 and array.dtype.kind in "iuUO":
+            return _of_pairs(array[:, 0], array[:, 1], table)
+    graph, notes = graph_from_matrix(as_matrix(array, "adjacency"), "adjacency")
+    return HeldGraph(graph, notes=notes)
+
+
+def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
+    """Take a graph from a square DataFrame, or from one of two columns with pairs of nodes."""
+    num_rows, num_columns = frame.shape
+    if num_columns == 2 != num_rows:
+        return _of_pairs(frame.iloc[:, 0].to_numpy(), frame.iloc[:, 1].to_numpy(), table)
+    if num_rows != num_columns:
+        raise InputError(
+            f"adjacency: a DataFrame of shape {frame.shape} is no square matrix; for a list of "
+            "edges, give the two columns with the ends: adjacency[[A, B]]"
+        )
+    names = None
+    if not (is_default(frame.index) and is_default(frame.columns)):
+        names = frame.index
+        place = positions_of(names, frame.columns, "its index", "the columns of adjacency")
+        frame = frame.iloc[:, place]
+    graph, notes = graph_from_matrix(as_matrix(frame, "adjacency"), "adjacency")
+    return HeldGraph(graph, names, notes=notes)
+
+
+def _of_edge_index(
+    edge_index: np.ndarray, table: Table | None, num_nodes: int | None = None
+) -> HeldGraph:
+    """Take a graph from numbers of nodes (2, M)."""
+    if num_nodes is None and table is not None:
+        num_nodes = table.matrix.shape[0]
+    if num_nodes is None:
+        num_nodes = int(edge_index.max(initial=-1)) + 1
+    graph, notes = graph_from_entries(num_nodes, *edge_index)
+    return HeldGraph(graph, notes=notes)
+
+
+def _ends(rows: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Split pairs into their first and their second ends."""
+    if set(map(type, rows)) - {tuple, list} or set(map(len, rows)) != {2}:
+        raise InputError(
+            "adjacency: a list of tuples, of which some are no pairs: expected the two ends of an "
+            "edge in each; for weights, give a SciPy matrix or a graph of networkx"
+        )
+    u, v = zip(*rows, strict=True)
+    return list(u), list(v)
+
+
+def _of_pairs(u: Any, v: Any, table: Table | None) -> HeldGraph:
+    """Take a graph from the names of the two ends of each edge, see `read_objects`."""
+    named = as_index([*u, *v])
+    if named.hasnans:
+        row = int(np.flatnonzero(named.isna())[0]) % len(u)
+        raise InputError(f"adjacency: pair {row} (counted from 0) lacks a node: remove it")
+    whole = pd.api.types.is_integer_dtype(named.dtype)
+    notes: list[str] = []
+    if table is not None and table.rows is None:
+        num_nodes = table.matrix.shape[0]
+        if not whole:
+            raise InputError(
+                "features: rows without names, but the nodes have names, such as "
+                f"{shown(named[0])}: give a DataFrame whose index has the names"
+            )
+        ends = named.to_numpy(dtype=np.int64)
+        graph, cleaning = Graph.from_edges(num_nodes, *ends.reshape(2, -1))
+        return HeldGraph(graph, notes=_said(cleaning))
+    if table is not None:
+        names = table.rows
+    else:
+        try:
+            names = named.unique().sort_values()
+        except TypeError:  # names of several types
+            names = named.unique()
+    assert names is not None
+    place = names.get_indexer(named) if names.is_unique else np.zeros(0)
+    if (place < 0).any() or not names.is_unique:
+        positions_of(named.unique(), names, "adjacency", "features")
+    graph, cleaning = Graph.from_edges(len(names), *place.reshape(2, -1))
+    if whole and table is None:
+        numbers = pd.RangeIndex(len(names))
+        if names.equals(numbers):
+            return HeldGraph(graph, notes=_said(cleaning))
+        notes.append(
+            f"the pairs name {len(names)} of the numbers {names[0]}..{names[-1]}, and these are "
+            "the nodes, in ascending order (node_names_)"
+        )
+    return HeldGraph(graph, names, notes=[*notes, *_said(cleaning)])
+
+
+def _said(cleaning: object) -> list[str]:
+    return [str(cleaning)] if str(cleaning) else []
+
+
+# Graphs of other libraries -----------------------------------------------------------------------
+
+
+def _is_dgl(adjacency: Any) -> bool:
+    dgl = sys.modules.get("dgl")  # a caller who has a DGLGraph has imported DGL
+    return dgl is not None and isinstance(adjacency, dgl.DGLGraph)
+
+
+def _of_dgl(adjacency: Any, table: Table | None) -> HeldGraph:
+    if not adjacency.is_homogeneous:
+        raise InputError(
+            "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
+        )
+    ends = (end.cpu().numpy() for end in adjacency.edges())
+    graph, notes = graph_from_entries(adjacency.num_nodes(), *ends)
+    return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=notes)
+
+
+def _is_networkx(adjacency: Any) -> bool:
+    return all(hasattr(adjacency, name) for name in ("is_multigraph", "is_directed", "adj"))
+
+
+def _of_networkx(adjacency: Any, table: Table | None) -> HeldGraph:
+    nodes, edges = list(adjacency), list(adjacency.edges(data="weight"))
+    place = dict(zip(nodes, range(len(nodes)), strict=True))
+    u, v, weight = zip(*edges, strict=True) if edges else ((), (), ())
+    ends = [np.fromiter(map(place.__getitem__, end), np.int64, len(end)) for end in (u, v)]
+    return _of_library(as_index(nodes), ends, weight, adjacency.is_directed())
+
+
+def _is_igraph(adjacency: Any) -> bool:
+    return all(hasattr(adjacency, name) for name in ("vcount", "get_edgelist", "vs", "es"))
+
+
+def _of_igraph(adjacency: Any, table: Table | None) -> HeldGraph:
+    names: Any = range(adjacency.vcount())
+    if "name" in adjacency.vs.attributes():
+        names = adjacency.vs["name"]
+    ends = np.array(adjacency.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
+    weight = adjacency.es["weight"] if "weight" in adjacency.es.attributes() else ()
+    return _of_library(as_index(names), ends, weight, adjacency.is_directed())
+
+
+def _is_pyg(adjacency: Any) -> bool:
+    return any(hasattr(adjacency, name) for name in ("edge_index", "adj_t", "edge_types"))
+
+
+def _of_pyg(adjacency: Any, table: Table | None) -> HeldGraph:
+    kinds = getattr(adjacency, "edge_types", None)
+    if kinds is not None:
+        raise InputError(
+            "adjacency: a graph of PyTorch Geometric of several types of nodes or edges: give a "
+            "homogeneous one, for example adjacency.to_homogeneous()"
+        )
+    edge_index = getattr(adjacency, "edge_index", None)
+    if edge_index is None:
+        raise InputError(
+            "adjacency: a graph of PyTorch Geometric without edge_index: give its adj_t as a SciPy "
+            "matrix (adj_t.to_scipy())"
+        )
+    ends = as_array(edge_index, "adjacency.edge_index")
+    if ends.ndim != 2 or ends.shape[0] != 2 or ends.dtype.kind not in "iu":
+        raise InputError(
+            f"adjacency.edge_index: expected whole numbers (2, M), got shape {ends.shape} and type "
+            f"{ends.dtype}"
+        )
+    feat = getattr(adjacency, "x", None)
+    num_nodes = None if feat is None else len(feat)
+    # PyTorch Geometric guesses the number of nodes if nobody gave it, with a warning.
+    if num_nodes is None and "num_nodes" in getattr(adjacency, "keys", lambda: ["num_nodes"])():
+        num_nodes = getattr(adjacency, "num_nodes", None)
+    weight = getattr(adjacency, "edge_weight", None)
+    if weight is not None:
+        ends, notes = _weighed(ends, as_array(weight, "adjacency.edge_weight"))
+    else:
+        notes = []
+    held = _of_edge_index(ends, table, num_nodes)
+    return HeldGraph(held.graph, feat=feat, notes=[*held.notes, *notes])
+
+
+_LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Table | None], HeldGraph]], ...] = (
+    (_is_dgl, _of_dgl),
+    (_is_networkx, _of_networkx),
+    (_is_igraph, _of_igraph),
+    (_is_pyg, _of_pyg),
+)
+
+
+def _of_library(names: pd.Index, ends: Any, weight: Any, directed: bool) -> HeldGraph:
+    """Make a graph from edges between the nodes ``names``, with a weight each, or None."""
+    ends, notes = np.stack(ends), list[str]()
+    if any(each is not None for each in weight):
+        # An edge without the attribute weighs 1, as in networkx.
+        given = pd.Series(weight, dtype=object)
+        ends, notes = _weighed(ends, given.where(given.notna(), 1).infer_objects().to_numpy())
+    if directed:
+        graph, cleaned = graph_from_entries(len(names), *ends)
+    else:
+        graph, cleaning = Graph.from_edges(len(names), *ends)
+        cleaned = _said(cleaning)
+    numbered = names.equals(pd.RangeIndex(len(names)))
+    return HeldGraph(graph, None if numbered else names, notes=[*cleaned, *notes])
+
+
+def _weighed(ends: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Drop edges of weight 0, and refuse weights that are not finite numbers of 0 or more."""
+    if weight.shape != ends.shape[1:] or weight.dtype.kind not in "biuf":
+        raise InputError(
+            f"adjacency: weights of shape {weight.shape} and type {weight.dtype}: expected a "
+            f"number for each of the {ends.shape[1]} edges"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise InputError(
+            f"adjacency: negative, NaN or infinite weights of {len(bad)} edges, the first is "
+            f"edge {bad[0]} (counted from 0): remove these edges"
+        )
+    notes = []
+    zeros, others = int((weight == 0).sum()), int(np.isin(weight, (0, 1), invert=True).sum())
+    if zeros:
+        notes.append(f"{zeros} edges of weight 0 are no edges")
+    if others:
+        notes.append(f"{others} weights other than 1 ignored: every edge has weight 1")
+    return ends[:, weight != 0], notes
