@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(
-        name: str, function: Callable[[argparse.Namespace], None] | None, text: str
+        name: str, function: Callable[[argparse.Namespace], int | None] | None, text: str
     ) -> argparse.ArgumentParser:
         """Add a command that calls a function with its arguments."""
         sub = commands.add_parser(name, help=text, description=text)
@@ -119,6 +119,25 @@ def _parser() -> argparse.ArgumentParser:
         )
         sub.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings")
 
+    def takes_files(sub: argparse.ArgumentParser) -> None:
+        """Let a command take one's own files as options."""
+        sub.add_argument(
+            "--edges",
+            metavar="FILE",
+            help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .graphml or .bin "
+            "(dgl.save_graphs)",
+        )
+        sub.add_argument(
+            "--features",
+            metavar="FILE",
+            help="features of the nodes: text, .npy, .npz, .mtx or .mat",
+        )
+        sub.add_argument(
+            "--labels",
+            metavar="FILE",
+            help="classes of the nodes, used only for scores and by data.noise.kind=metattack",
+        )
+
     sub = command("train", _train, "train and write a run directory")
     sub.usage = (
         "user-dgl train CONFIG [section.key=value ...]\n"
@@ -131,21 +150,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="[CONFIG] section.key=value",
         help="YAML file, which is optional with --edges, and settings",
     )
-    sub.add_argument(
-        "--edges",
-        metavar="FILE",
-        help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .graphml or .bin "
-        "(dgl.save_graphs)",
-    )
-    sub.add_argument(
-        "--features", metavar="FILE", help="features of the nodes: text, .npy, .npz, .mtx or .mat"
-    )
-    sub.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="classes of the nodes, used only for scores and by data.noise.kind=metattack",
-    )
+    takes_files(sub)
     sub.add_argument("--clusters", metavar="K", help="clusters to find (model.num_clusters)")
+    sub = command("inspect", _inspect, "describe what train would read, without training")
+    sub.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="FILE",
+        help="files of edges, or YAML files; and settings, section.key=value",
+    )
+    takes_files(sub)
+    sub.add_argument("--json", action="store_true", help="print JSON")
     sub = command("config", _config, "check the settings and print them resolved")
     takes_config(sub, needed=False)
     sub.add_argument(
@@ -274,6 +289,27 @@ def _own_files(arguments: argparse.Namespace) -> tuple[str | Path, list[str], st
     elif file is not None:
         name = config_name(file)
     return default_config() if file is None else file, overrides + given, name
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    words = arguments.overrides
+    files = [word for word in words if "=" not in word or Path(word).exists()]
+    settings = [word for word in words if word not in files]
+    files += [] if arguments.edges is None else [arguments.edges]
+    if not files:
+        raise InputError("inspect: name a file of edges or a CONFIG")
+    if len(files) > 1 and (arguments.features or arguments.labels):
+        raise InputError("inspect: --features and --labels belong to one FILE, not to several")
+    named = []
+    for file in files:
+        is_config = Path(file).suffix.lower() in (".yaml", ".yml")
+        arguments.overrides = [file, *settings] if is_config else settings
+        arguments.edges, arguments.clusters = None if is_config else file, None
+        config, overrides, _ = _own_files(arguments)
+        named.append((file, load_config(config, overrides)))
+    from user_dgl.pipeline.inspection import print_inspections
+
+    return print_inspections(named, arguments.json, sys.stdout)
 
 
 def _config(arguments: argparse.Namespace) -> None:

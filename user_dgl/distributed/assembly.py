@@ -15,6 +15,7 @@ from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
+from user_dgl.pipeline.inspection import summary_lines
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
@@ -62,6 +63,8 @@ class RankResult:
 def read_and_prepare(config: Config, log: Callable[[str], None]) -> tuple[Inputs, Preparation]:
     """Load the data and run the stages before training, on the whole graph."""
     inputs = read_inputs(config, log)
+    for line in summary_lines(inputs.data):
+        log(line)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
     preparation = prepare(graph, feat, inputs.config, log)

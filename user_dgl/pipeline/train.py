@@ -17,6 +17,7 @@ from user_dgl.graph import Graph
 from user_dgl.links.prediction import draw_examples, learn_links
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import read_inputs
+from user_dgl.pipeline.inspection import summary_lines
 from user_dgl.pipeline.result import ResultSections, write_outputs
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
@@ -96,6 +97,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     if config.distributed.partition is not None:
         log("Warning: distributed.partition has no effect without user-dgl launch")
     inputs = read_inputs(config, log)
+    for line in summary_lines(inputs.data):
+        log(line)
     graph, split = inputs.noisy.graph, inputs.split
     held_out = examples = links = None
     if split is not None:
