@@ -9,6 +9,7 @@ import math
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,13 @@ from user_dgl.errors import (
     ReportedError,
     StoppedError,
 )
+from user_dgl.runtime.process import first_of_machine, launched
 
 # Commands import torch, DGL and scikit-learn when they run, because these take seconds to import.
+
+# Seconds that the other processes of a machine give the first one to report an error of all. The
+# launcher ends them as soon as it has.
+_REPORT_S = 30
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,6 +47,12 @@ def main(argv: list[str] | None = None) -> int:
         Exit status.
     """
     argv = sys.argv[1:] if argv is None else argv
+    if launched() and argv[:1] == ["launch"]:
+        print(
+            "user-dgl: error: launch starts processes itself: use it without torchrun",
+            file=sys.stderr,
+        )
+        return 2
     if argv[:1] == ["launch"]:  # the words after -- are a command line of their own
         from user_dgl.distributed.launch import main as launch
 
@@ -66,6 +78,8 @@ def main(argv: list[str] | None = None) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     """Run a command, and turn its errors into a line and an exit status."""
     try:
+        if launched() and arguments.run is not _train:
+            raise _of_all(f"{arguments.command} runs as one process: use it without torchrun")
         return arguments.run(arguments) or 0
     except ReportedError:
         return 2
@@ -97,6 +111,14 @@ def _status(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
         sys.stderr.close()
         return 0
+
+
+def _of_all(message: str) -> InputError:
+    """Make the error that all processes of a machine have found, which one of them reports."""
+    if not launched() or first_of_machine():
+        return InputError(message)
+    time.sleep(_REPORT_S)
+    return ReportedError(message)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -239,11 +261,12 @@ class _Version(argparse.Action):
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    file, overrides, name = _own_files(arguments)
-    config = load_config(file, overrides)
+    try:
+        file, overrides, name = _own_files(arguments)
+        config = load_config(file, overrides)
+    except InputError as error:
+        raise _of_all(str(error)) from None
     output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
-    from user_dgl.distributed.launch import launched
-
     if launched():
         from user_dgl.distributed.run import train as train_together
 

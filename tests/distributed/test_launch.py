@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,41 +11,18 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-from paths import CONFIGS, ROOT, TOOLS
+from launched_runs import CONFIG, SMALL, launch_command, outcome
+from paths import ROOT
 
 from user_dgl.cli import main
 from user_dgl.distributed import launch as launcher
 
-LAUNCH = str(TOOLS / "launch.py")
-CONFIG = str(CONFIGS / "quickstart.yaml")
-SMALL = (
-    "data.synthetic.num_nodes=200", "model.num_clusters=5", "model.observed_mix=0",
-    "train.restarts=1", "train.consensus=none", "structure.candidates.refresh_every=0",
-    "structure.candidates.same_cluster=0", "train.epochs=12", "train.precision=float64",
-)  # fmt: skip
-
 pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="torch without gloo")
-
-
-def _command(nproc, run_dir, *overrides, options=()):
-    return [
-        sys.executable, LAUNCH, "--nproc", str(nproc), *options, "--", "train", CONFIG, *SMALL,
-        f"output_dir={run_dir}", *overrides,
-    ]  # fmt: skip
 
 
 def _run(*arguments, **options):
     return subprocess.run(
-        _command(*arguments, **options), cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-
-
-def _outcome(run_dir):
-    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    return (
-        [row["loss"] for row in rows],
-        (run_dir / "clusters.csv").read_text(),
-        np.load(run_dir / "embedding.npy"),
+        launch_command(*arguments, **options), cwd=ROOT, capture_output=True, text=True, timeout=120
     )
 
 
@@ -60,8 +36,8 @@ def alone(tmp_path_factory):
 def test_two_processes_do_what_one_does(alone, tmp_path):
     done = _run(2, tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    loss, clusters, embedding = _outcome(tmp_path / "run")
-    expected_loss, expected_clusters, expected_embedding = _outcome(alone)
+    loss, clusters, embedding = outcome(tmp_path / "run")
+    expected_loss, expected_clusters, expected_embedding = outcome(alone)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
     assert clusters == expected_clusters
     np.testing.assert_allclose(embedding, expected_embedding, rtol=1e-4, atol=1e-5)
@@ -107,7 +83,7 @@ def _assert_goes_on_to(run_dir, whole):
     assert not (run_dir / "result.json").exists()
     done = _run(2, run_dir, *LONGER, "train.resume=true")
     assert done.returncode == 0, done.stderr
-    found, expected = _outcome(run_dir), _outcome(whole)
+    found, expected = outcome(run_dir), outcome(whole)
     # To rounding: from run to run of several processes the last digit of a sum may differ.
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-10)
     assert found[1] == expected[1]
@@ -119,7 +95,7 @@ def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):
     """To the same result as without the fault; and nothing listens beyond this machine."""
     run_dir = tmp_path / "run"
     process = subprocess.Popen(
-        _command(2, run_dir, *LONGER), cwd=ROOT, stderr=subprocess.PIPE, text=True
+        launch_command(2, run_dir, *LONGER), cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
     try:
         _until(lambda: (run_dir / "metrics.jsonl").exists())
@@ -156,7 +132,7 @@ def test_a_fault_of_the_second_process_alone(tmp_path):
 
 def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_path):
     run_dir = tmp_path / "run"
-    stop = _command(2, run_dir)
+    stop = launch_command(2, run_dir)
     # The checkpoints of six epochs, as a run that was stopped then leaves them.
     assert subprocess.run([*stop, "train.epochs=6"], cwd=ROOT).returncode == 0
     (run_dir / "result.json").unlink()
@@ -164,8 +140,8 @@ def test_resume_with_other_processes_equals_the_run_without_a_fault(alone, tmp_p
     (run_dir / "config.yaml").write_text(config)
     done = _run(3, run_dir, "train.resume=true")
     assert done.returncode == 0, done.stderr
-    loss, clusters, _ = _outcome(run_dir)
-    expected_loss, expected_clusters, _ = _outcome(alone)
+    loss, clusters, _ = outcome(run_dir)
+    expected_loss, expected_clusters, _ = outcome(alone)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
     assert clusters == expected_clusters
     assert len(list(run_dir.glob("checkpoint-*.pt"))) == 3
@@ -176,7 +152,7 @@ def test_a_signal_stops_all_in_the_same_epoch_and_saves_it(tmp_path, whole, rank
     """Ctrl-C at the launcher, or a scheduler that ends one of the ranks."""
     run_dir = tmp_path / "run"
     process = subprocess.Popen(
-        _command(2, run_dir, *LONGER, "train.checkpoint_every=1000"),
+        launch_command(2, run_dir, *LONGER, "train.checkpoint_every=1000"),
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
@@ -210,7 +186,7 @@ def test_two_machines(alone, tmp_path):
         pytest.skip("no network namespaces here")
     run_dir = tmp_path / "run"
     each = [
-        _command(1, run_dir, options=(
+        launch_command(1, run_dir, options=(
             "--nnodes", "2", "--node-rank", str(rank), "--master-addr", "127.0.0.1",
         ))
         for rank in range(2)
@@ -222,8 +198,8 @@ def test_two_machines(alone, tmp_path):
     )
     done = subprocess.run([*inside, script], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    loss, clusters, _ = _outcome(run_dir)
-    expected_loss, expected_clusters, _ = _outcome(alone)
+    loss, clusters, _ = outcome(run_dir)
+    expected_loss, expected_clusters, _ = outcome(alone)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-8)
     assert clusters == expected_clusters
 

@@ -31,11 +31,6 @@ _EPOCH_S = 600
 _LOST = 4
 
 
-def launched() -> bool:
-    """Return whether a launcher has started this process as one of several."""
-    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run a command line.
 
