@@ -174,6 +174,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_files(sub)
     sub.add_argument("--clusters", metavar="K", help="clusters to find (model.num_clusters)")
+    sub.add_argument(
+        "--quiet", action="store_true", help="print only warnings and the result, no progress"
+    )
     sub = command("inspect", _inspect, "describe what train would read, without training")
     sub.add_argument(
         "overrides",
@@ -267,16 +270,17 @@ def _train(arguments: argparse.Namespace) -> None:
     except InputError as error:
         raise _of_all(str(error)) from None
     output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
+    log, shows = (_log_warnings if arguments.quiet else _log), not arguments.quiet
     if launched():
         from user_dgl.distributed.run import train as train_together
 
-        result = train_together(config, Path(output_dir), _log)
+        result = train_together(config, Path(output_dir), log, shows)
         if result is None:  # the first process reports
             return
     else:
         from user_dgl.pipeline.train import train
 
-        result = train(config, Path(output_dir), _log)
+        result = train(config, Path(output_dir), log, shows)
     _log(_summary_line(result))
     for name, metrics in result.get("floors", {}).items():
         _log(f"Floor {name} | {_metrics_text(metrics)}")
@@ -472,6 +476,13 @@ def _log(line: str) -> None:
     from tqdm import tqdm
 
     tqdm.write(line)
+    sys.stdout.flush()  # so that a file shows how far a run is
+
+
+def _log_warnings(line: str) -> None:
+    """Print a line only if it is a warning, for ``--quiet``."""
+    if line.startswith("Warning:"):
+        _log(line)
 
 
 def _metrics_text(metrics: dict[str, float | None]) -> str:

@@ -20,6 +20,7 @@ from user_dgl.distributed.partition import from_whole, to_whole
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.result import ResultSections
+from user_dgl.runtime.progress import StageClock
 from user_dgl.training.trainer import Trainer
 
 SETTINGS = ("model.num_clusters=auto", "train.epochs=4")
@@ -133,7 +134,7 @@ def test_result(run_dir):
     assert list(curve) == [str(k) for k in range(2, 18)]  # at most the root of 300
     assert max(curve, key=curve.get) == str(result["num_clusters"]) == "4"
     assert [stage["name"] for stage in result["stages"]] == [
-        "critic", "num_clusters", "view", "user",
+        "read", "critic", "num_clusters", "view", "candidates", "user", "write", "scores", "floors",
     ]  # fmt: skip
     assert set(result["floors"]) == {"features_kmeans", "smooth_kmeans"}
     assert result["metrics"]["nmi"] > 80
@@ -202,7 +203,7 @@ def test_several_processes(run_dir, tmp_path):
 
 def test_what_a_partition_keeps():
     config = load_config(default_config(), [*SYNTHETIC, *SETTINGS])
-    inputs, preparation = read_and_prepare(config, lambda line: None)
+    inputs, preparation = read_and_prepare(config, lambda line: None, StageClock())
     again, sections = from_whole(to_whole(inputs, ResultSections.of(preparation)), config)
     assert again.asked == inputs.asked == config
     assert again.config == inputs.config

@@ -282,7 +282,9 @@ def test_result_json(run_dir):
         }
     assert set(result["cluster_metrics"]) == {"nmi", "acc", "ari", "f1", "ami"}
     assert result["cluster_metrics"]["nmi"] is None
-    assert [stage["name"] for stage in result["stages"]] == ["critic", "view", "user", "links"]
+    assert [stage["name"] for stage in result["stages"]] == [
+        "read", "critic", "view", "candidates", "user", "links", "write", "scores", "floors",
+    ]  # fmt: skip
     assert result["metrics"]["auc"] > 70
 
 

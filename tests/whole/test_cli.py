@@ -90,6 +90,31 @@ def test_result_json(run_dir):
     assert result["engine"] in ("csr", "dgl")
 
 
+def test_stages_add_up(run_dir):
+    result = json.loads((run_dir / "result.json").read_text())
+    seconds = {stage["name"]: stage["seconds"] for stage in result["stages"]}
+    assert list(seconds) == ["read", "candidates", "user", "write", "scores", "floors"]
+    assert sum(seconds.values()) == pytest.approx(result["seconds_total"], rel=0.05)
+    peaks = [stage["peak_memory_mb"] for stage in result["stages"]]
+    assert peaks == sorted(peaks)
+
+
+def test_a_line_for_each_stage(tmp_path, capsys):
+    assert _train(tmp_path / "run") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Stage ")]
+    assert [line.split()[1] for line in lines] == [
+        "read", "candidates", "user", "write", "scores", "floors",
+    ]  # fmt: skip
+
+
+def test_quiet(tmp_path, capsys):
+    assert _train(tmp_path / "run", "--quiet", "model.smooth.hops=3") == 0
+    printed = capsys.readouterr()
+    words = [line.split()[0] for line in printed.out.splitlines()]
+    assert set(words) == {"Warning:", "Result", "Floor"}
+    assert not printed.err
+
+
 def test_config_written_repeats_the_run(run_dir, tmp_path):
     again = tmp_path / "again"
     assert main(["train", str(run_dir / "config.yaml"), f"output_dir={again}"]) == 0

@@ -36,6 +36,7 @@ from user_dgl.config import SmoothConfig
 from user_dgl.features.svd import svd_with_axes
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 
 # Values that are compared where the settings leave them open. More hops, more shares and more
@@ -210,7 +211,7 @@ def smoothed_view(
     starts = 1 if graph.num_nodes > MINI_BATCH_ABOVE else _STARTS
     views = list(_open_values(graph, config, weight))
     candidates, axes, found = [], [], []
-    for view, smoothed in _smoothed(graph, weight, reduced, views, engine):
+    for view, smoothed in steps(_smoothed(graph, weight, reduced, views, engine), len(views)):
         projected = _projected(smoothed, width)
         clusters = kmeans(projected.embedding, num_clusters, seed, starts)
         edges = code.edges(clusters, num_clusters)

@@ -16,6 +16,7 @@ from user_dgl.graph import Graph, index_dtype
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
 from user_dgl.pipeline.inspection import summary_lines
+from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
@@ -60,14 +61,17 @@ class RankResult:
     epoch_seconds: list[float]
 
 
-def read_and_prepare(config: Config, log: Callable[[str], None]) -> tuple[Inputs, Preparation]:
+def read_and_prepare(
+    config: Config, log: Callable[[str], None], stages: StageClock
+) -> tuple[Inputs, Preparation]:
     """Load the data and run the stages before training, on the whole graph."""
-    inputs = read_inputs(config, log)
+    with stages.stage("read"):
+        inputs = read_inputs(config, log)
     for line in summary_lines(inputs.data):
         log(line)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
-    preparation = prepare(graph, feat, inputs.config, log)
+    preparation = prepare(graph, feat, inputs.config, log, stages=stages)
     return replace(inputs, config=preparation.config), preparation
 
 

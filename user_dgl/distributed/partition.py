@@ -15,6 +15,7 @@ from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs, without_judging
 from user_dgl.pipeline.result import ResultSections
+from user_dgl.runtime.progress import StageClock
 
 
 def write_partition(
@@ -43,9 +44,12 @@ def write_partition(
     config.check_distributed()
     directory = PartitionDirectory(out)
     directory.check_free()
-    inputs, preparation = read_and_prepare(config, log)
-    rank_data = split_among_ranks(inputs, preparation, num_parts)
-    whole = to_whole(inputs, ResultSections.of(preparation))
+    stages = StageClock(log, shows_progress=True)
+    inputs, preparation = read_and_prepare(config, log, stages)
+    with stages.stage("partition"):
+        rank_data = split_among_ranks(inputs, preparation, num_parts)
+    sections = replace(ResultSections.of(preparation), stages=stages.entries)
+    whole = to_whole(inputs, sections)
     root = str(data_root(config.data).resolve())
     resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
     directory.write(resolved, rank_data, whole)
@@ -74,7 +78,7 @@ def to_whole(inputs: Inputs, sections: ResultSections) -> dict[str, Any]:
         "has_features": data.feat is not None,
         "choices": {
             "by_name": sections.by_name,
-            "stages": sections.stages,
+            "stages": list(sections.stages),
             "estimated_share": sections.estimated_share,
             "warnings": list(sections.warnings),
         },

@@ -4,7 +4,6 @@
 """
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,12 +26,15 @@ from user_dgl.pipeline.result import ResultSections, write_outputs
 from user_dgl.pipeline.train import finished_result
 from user_dgl.runtime.device import device_name, gpu_peak_memory_mb, resolve_backend, resolve_device
 from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
+from user_dgl.runtime.progress import StageClock
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
 
 
-def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any] | None:
+def train(
+    config: Config, output_dir: Path, log: Callable[[str], None], shows_progress: bool = True
+) -> dict[str, Any] | None:
     """Run the settings together with the other processes.
 
     Parameters
@@ -42,6 +44,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         A folder that all ranks can write to: each rank writes its own checkpoints.
     log : callable
         Called with each line of the log, on the first rank.
+    shows_progress : bool
+        Whether the first rank shows progress bars on a terminal.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         ranks.run_on_all(check_device, "the devices of all ranks")
         ranks.gather_checked(backend, check_same, "the backends of all ranks")
         try:
-            return _Run(config, output_dir, log, ranks, device).train()
+            return _Run(config, output_dir, log, ranks, device, shows_progress).train()
         except NonFiniteLossError:
             ranks.leave_to_first()
             raise
@@ -128,10 +132,12 @@ class _Run:
         log: Callable[[str], None],
         ranks: Ranks,
         device: torch.device,
+        shows_progress: bool,
     ):
+        self.shows_progress = shows_progress
         self.config, self.output_dir, self.ranks, self.device = config, output_dir, ranks, device
         self.log = log if ranks.first else _ignore
-        self.started = time.perf_counter()
+        self.stages = StageClock(self.log, shows_progress and ranks.first)
         # `_prepare` sets one of these on the first rank. On the others both stay None.
         self._on_first: _FirstRank | None = None
         self._earlier_result: dict[str, Any] | None = None
@@ -149,7 +155,8 @@ class _Run:
         if plan is None:
             return self._earlier_result
         run = RunDirectory(Path(plan.output_dir))
-        data = self._receive_data(plan)
+        with self.stages.stage("receive"):
+            data = self._receive_data(plan)
 
         def begin() -> None:
             """Prepare the run directory on the first rank."""
@@ -163,6 +170,7 @@ class _Run:
             record=run.record,
             save=lambda state: save_shards(run, state, ranks),
             begin=begin,
+            shows_progress=self.shows_progress,
         )
         trainer = ShardTrainer(data, plan.config, ranks, self.device, hooks)
         self._check_memory(plan.config, data, trainer.memory.expected_mb)
@@ -177,18 +185,21 @@ class _Run:
         )
         if ranks.first:
             self.log(self.first.inputs.summary(trainer.engine, self.output_dir))
-        with hooks.stop.listening():
+        kind = plan.config.model.kind
+        with hooks.stop.listening(), self.stages.stage(kind, bar=False) as entry:
             own_result = trainer.fit(checkpoints)
+            entry |= {"epochs": len(own_result.epoch_seconds), "restarts": 1}
         sizes = _sizes(data)
         engine, device = trainer.engine, device_name(trainer.device)
         del trainer, data
-        everyone = ranks.gather((own_result, sizes), "the results of all ranks")
+        with self.stages.stage("gather"):
+            everyone = ranks.gather((own_result, sizes), "the results of all ranks")
         if everyone is None:
             return None
         inputs, sections = self.first.inputs, self.first.sections
         sections.by_name["ranks"] = [of_rank for _, of_rank in everyone]
         whole = assembled([result for result, _ in everyone], inputs.config, engine, device)
-        return write_outputs(run, inputs, whole, sections, self.started, self.log)
+        return write_outputs(run, inputs, whole, sections, self.stages, self.log)
 
     def _prepare(self) -> _Plan | None:
         """Load and split the data on the first rank; None if the run is finished already."""
@@ -199,9 +210,10 @@ class _Run:
             return None
         size, folder = self.ranks.size, self.config.distributed.partition
         if folder is None:
-            inputs, preparation = read_and_prepare(self.config, self.log)
+            inputs, preparation = read_and_prepare(self.config, self.log, self.stages)
             sections = ResultSections.of(preparation)
-            rank_data, partition = split_among_ranks(inputs, preparation, size), None
+            with self.stages.stage("partition"):
+                rank_data, partition = split_among_ranks(inputs, preparation, size), None
         else:
             parts = PartitionDirectory(Path(folder).resolve())
             parts.check(self.config, size)

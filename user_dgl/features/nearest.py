@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
+from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _found(rows: sp.csr_matrix, least: int) -> np.ndarray:
     index.nprobe = _LISTS_SEARCHED
     wanted = min(max(COMPARED_REDUCED if reduced else COMPARED, least + 1), num_rows)
     found = np.empty((num_rows, wanted), dtype=np.int32)
-    for start in range(0, num_rows, _BLOCK):
+    for start in steps(range(0, num_rows, _BLOCK)):
         block = slice(start, start + _BLOCK)
         found[block] = index.search(points[block], wanted)[1]
     return found
@@ -197,13 +198,13 @@ def _neighbours_of_neighbours(rows: sp.csr_matrix, best: np.ndarray, count: int)
     u = np.concatenate([ends[0], ends[1][back]])
     v = np.concatenate([ends[1], ends[0][back]])
     shape = num_rows, num_rows
-    steps = sp.csr_matrix((np.ones(len(u), np.float32), (u, v)), shape=shape)
+    hops = sp.csr_matrix((np.ones(len(u), np.float32), (u, v)), shape=shape)
     own, other = _ends(best)
     known = sp.csr_matrix((np.ones(len(own), np.float32), (own, other)), shape=shape)
     better = np.full((num_rows, count), -1, dtype=np.int64)
-    for start in range(0, num_rows, _BLOCK):
-        block = steps[start : start + _BLOCK]
-        reached = (block @ steps + block + known[start : start + _BLOCK]).tocoo()
+    for start in steps(range(0, num_rows, _BLOCK)):
+        block = hops[start : start + _BLOCK]
+        reached = (block @ hops + block + known[start : start + _BLOCK]).tocoo()
         own, other = reached.row + start, reached.col
         own, other = own[own != other], other[own != other]
         order = np.lexsort((-row_dots(rows, own, other), own))

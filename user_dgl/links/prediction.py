@@ -1,6 +1,5 @@
 """The task ``link_prediction``: scores of pairs of nodes by a trained run."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +39,6 @@ class LinkModel:
         The features that the terms are made of. None: they are made of the edges.
     probs : float32 (N, K) or None
         Y, if it is a term of the score.
-    seconds : float
-        Duration of the learning.
     """
 
     score: LinkScore
@@ -49,7 +46,6 @@ class LinkModel:
     embedding: np.ndarray
     feat: sp.csr_matrix | None
     probs: np.ndarray | None
-    seconds: float = 0.0
 
     def __call__(self, pairs: np.ndarray, score: str) -> np.ndarray:
         """Return scores (M,) of pairs (2, M); ``score`` is a value of ``links.score``."""
@@ -116,7 +112,6 @@ def learn_links(
     memberships : callable or None
         Returns Y for other weights of A', see `user_dgl.training.trainer.Trainer.memberships`.
     """
-    started = time.perf_counter()
     if feat is None:
         memberships = None
     terms = _terms(config, result.graph, result.weight, result.observed, feat, memberships)
@@ -124,8 +119,7 @@ def learn_links(
     # From here on Y is fixed, because pairs that are not edges have no influence on it.
     probs = None if memberships is None else result.probs
     embedding = result.embedding.astype(np.float32, copy=False)
-    seconds = time.perf_counter() - started
-    return LinkModel(score, _with_probs(terms, probs), embedding, feat, probs, seconds)
+    return LinkModel(score, _with_probs(terms, probs), embedding, feat, probs)
 
 
 def read_link_model(run: RunDirectory) -> LinkModel:

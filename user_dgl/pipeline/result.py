@@ -1,7 +1,6 @@
 """Writes the files of a finished run, with the content of ``result.json``."""
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import Inputs
 from user_dgl.runtime.device import gpu_peak_memory_mb
 from user_dgl.runtime.machine import peak_memory_mb
+from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.versions import versions
 from user_dgl.training.result import TrainingResult
 from user_dgl.training.stages import Preparation
@@ -34,21 +34,21 @@ class ResultSections:
     by_name : dict
         Sections under a name of their own: ``critic``, ``num_clusters_curve``, ``view``,
         ``partition``, ``ranks``.
-    stages : list of dict
-        Name and seconds of each stage before training.
     estimated_share : float or None
         Share of noise among the edges that the critic estimates.
     world_size : int
         Number of processes.
     warnings : sequence of str
         Warnings of the stages before training.
+    stages : sequence of dict
+        Stages that ran before this run, by ``user-dgl partition``, as `StageClock.entries`.
     """
 
     by_name: dict[str, Any]
-    stages: list[dict[str, Any]]
     estimated_share: float | None
     world_size: int = 1
     warnings: Sequence[str] = ()
+    stages: Sequence[dict[str, Any]] = ()
 
     @classmethod
     def of(cls, preparation: Preparation) -> "ResultSections":
@@ -63,7 +63,7 @@ class ResultSections:
             by_name["view"] = view.report()
         share = None if critic_scores is None else critic_scores.noise_share
         warnings = [] if view is None else view.warnings
-        return cls(by_name, preparation.stages, share, warnings=warnings)
+        return cls(by_name, share, warnings=warnings)
 
 
 def write_outputs(
@@ -71,7 +71,7 @@ def write_outputs(
     inputs: Inputs,
     result: TrainingResult,
     sections: ResultSections,
-    started: float,
+    stages: StageClock,
     log: Callable[[str], None],
     links: LinkModel | None = None,
 ) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def write_outputs(
     inputs : Inputs
     result : TrainingResult
     sections : ResultSections
-    started : float
-        Start of the run by `time.perf_counter`.
+    stages : StageClock
+        Has measured the run from its start.
     log : callable
         Called with each line of the log.
     links : LinkModel, optional
@@ -97,35 +97,28 @@ def write_outputs(
     """
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     node_ids = data.node_ids or range(data.num_nodes)
-    run.write_input(noisy.graph, noisy.added.numpy(), data.labels)
-    run.write_clusters(node_ids, result.clusters)
-    run.write_embedding(result.embedding)
-    run.write_learned_graph(result.graph, result.weight)
-    content = _content(inputs, result, sections) | sections.by_name
+    with stages.stage("write"):
+        run.write_input(noisy.graph, noisy.added.numpy(), data.labels)
+        run.write_clusters(node_ids, result.clusters)
+        run.write_embedding(result.embedding)
+        run.write_learned_graph(result.graph, result.weight)
+    with stages.stage("scores"):
+        content = _content(inputs, result, sections) | sections.by_name
     if links is not None and inputs.split is not None:
         content["cluster_metrics"] = content["metrics"]
         write_links(run, inputs.split)
         write_link_model(run, links.score, links.feat, links.probs)
         content |= links.report(inputs.split.held_out, config.links.score)
     if config.eval.floors:
-        content |= _floor_sections(inputs, log)
-    content["stages"] = [
-        *sections.stages,
-        {
-            "name": config.model.kind,
-            "restarts": config.train.restarts,
-            "epochs": len(result.epoch_seconds),
-            "seconds": sum(result.epoch_seconds),
-        },
-    ]
-    if links is not None:
-        content["stages"].append({"name": "links", "epochs": 0, "seconds": links.seconds})
+        with stages.stage("floors"):
+            content |= _floor_sections(inputs, log)
+    content["stages"] = [*sections.stages, *stages.entries]
     # The peak of the first process is measured now; the others measured theirs when they ended.
     others = sections.by_name.get("ranks", [])[1:]
     content["peak_memory_mb"] = peak_memory_mb() + sum(rank["peak_memory_mb"] for rank in others)
     on_gpu = [gpu_peak_memory_mb(), *(rank["gpu_peak_memory_mb"] for rank in others)]
     content["gpu_peak_memory_mb"] = None if None in on_gpu else sum(on_gpu)
-    content["seconds_total"] = time.perf_counter() - started
+    content["seconds_total"] = stages.seconds()
     run.write_result(content)
     for warning in result.warnings:
         log(f"Warning: {warning}")

@@ -1,7 +1,6 @@
 """Training of a run, from settings to a run directory: data, noise, training, scores."""
 
 import dataclasses
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.inputs import read_inputs
 from user_dgl.pipeline.inspection import summary_lines
 from user_dgl.pipeline.result import ResultSections, write_outputs
+from user_dgl.runtime.progress import StageClock
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.stages import check_num_clusters
@@ -69,7 +69,9 @@ def finished_result(
     return run.read_result()
 
 
-def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[str, Any]:
+def train(
+    config: Config, output_dir: Path, log: Callable[[str], None], shows_progress: bool = True
+) -> dict[str, Any]:
     """Run the settings to the end and write the run directory.
 
     The data are read and checked before the directory is changed.
@@ -80,6 +82,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     output_dir : Path
     log : callable
         Called with each line of the log.
+    shows_progress : bool
+        Whether progress bars are shown on a terminal.
 
     Returns
     -------
@@ -90,13 +94,14 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
     ------
     InputError, NonFiniteLossError
     """
-    started = time.perf_counter()
+    stages = StageClock(log, shows_progress)
     run, finished = RunDirectory(output_dir), finished_result(config, output_dir, log)
     if finished is not None:
         return finished
     if config.distributed.partition is not None:
         log("Warning: distributed.partition has no effect without user-dgl launch")
-    inputs = read_inputs(config, log)
+    with stages.stage("read"):
+        inputs = read_inputs(config, log)
     for line in summary_lines(inputs.data):
         log(line)
     graph, split = inputs.noisy.graph, inputs.split
@@ -110,6 +115,8 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         record=run.record,
         save=run.save_checkpoint,
         begin=lambda: run.begin(resolved, checkpoint),
+        shows_progress=shows_progress,
+        stages=stages,
     )
     trainer = trainer_of(inputs.config, graph, inputs.feat, hooks, held_out)
     checkpoint = run.checkpoint_to_resume(resolved)
@@ -120,12 +127,14 @@ def train(config: Config, output_dir: Path, log: Callable[[str], None]) -> dict[
         )
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
-    with hooks.stop.listening():
+    with hooks.stop.listening(), stages.stage(config.model.kind, bar=False) as entry:
         result = trainer.fit(checkpoint)
+        entry |= {"epochs": len(result.epoch_seconds), "restarts": config.train.restarts}
     sections = ResultSections.of(trainer.preparation)
     sections.by_name.update(trainer.report_sections())
     if examples is not None:
         feat = None if inputs.data.feat is None else inputs.feat
-        links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
+        with stages.stage("links"):
+            links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
     del trainer  # it takes more memory than anything that follows
-    return write_outputs(run, inputs, result, sections, started, log, links)
+    return write_outputs(run, inputs, result, sections, stages, log, links)

@@ -28,6 +28,7 @@ from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
@@ -86,7 +87,7 @@ def score_edges(
     reduced = torch.from_numpy(truncated_svd(rows, config.num_components, seed))
     edge_fold = rng.permutation(graph.num_edges) % config.folds
     null_fold = rng.permutation(nulls.shape[1]) % config.folds
-    for fold in range(config.folds):
+    for fold in steps(range(config.folds)):
         left_out, nulls_here = edge_fold == fold, null_fold == fold
         views = _views(graph, first.weight, left_out, reduced, config, seed, engine)
         for column, view in enumerate(views, start=1):

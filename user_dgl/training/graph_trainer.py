@@ -59,7 +59,7 @@ class GraphTrainer(EpochLoop):
             feat, dtype=getattr(torch, config.train.precision), device=self.device
         )
         self.held_out = held_out
-        self.preparation = prepare(graph, feat, config, self.log, held_out)
+        self.preparation = prepare(graph, feat, config, self.log, held_out, hooks.stages)
         self.config = self.preparation.config
         self.feat_digest = feature_digest(feat)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.signals import StopSignal
 
 
@@ -33,6 +34,8 @@ class Hooks:
         Tells whether a signal has asked the training to stop; see `StopSignal.listening`.
     shows_progress : bool
         Whether a progress bar is shown on a terminal.
+    stages : StageClock
+        Measures the stages before training.
     """
 
     log: Callable[[str], None] = _ignore
@@ -41,3 +44,4 @@ class Hooks:
     begin: Callable[[], None] = _nothing
     stop: StopSignal = field(default_factory=StopSignal)
     shows_progress: bool = True
+    stages: StageClock = field(default_factory=StageClock)

@@ -3,11 +3,9 @@
 These stages need the whole graph.
 """
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +18,7 @@ from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
+from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.candidates import (
     Pairs,
@@ -51,8 +50,6 @@ class Preparation:
         Only with the encoder ``smooth``.
     static_candidates : list of Pairs
         Candidate pairs that are never replaced, such as neighbours by features.
-    stages : list of dict
-        Name and seconds of each stage, in the form of ``result.json``.
     """
 
     config: Config
@@ -60,7 +57,6 @@ class Preparation:
     prior: Prior
     view: SmoothedView | None
     static_candidates: list[Pairs]
-    stages: list[dict[str, Any]]
 
 
 def prepare(
@@ -69,6 +65,7 @@ def prepare(
     config: Config,
     log: Callable[[str], None],
     held_out: np.ndarray | None = None,
+    stages: StageClock | None = None,
 ) -> Preparation:
     """Run the stages before training. They run on the CPU.
 
@@ -82,57 +79,56 @@ def prepare(
         Called with each line of the log.
     held_out : int64 (H,), optional
         Keys ``src * N + dst`` of pairs that no stage may learn from.
+    stages : StageClock, optional
+        Measures the stages.
     """
     structure, model = config.structure, config.model
-    stages: list[dict[str, Any]] = []
+    stages = stages or StageClock()
     curve = None
     engine = resolve_engine(structure.engine)
     with threads_for(graph, feat, config):
-        started = time.perf_counter()
-        prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
+        weighs = structure.learnable and structure.prior != "uniform" and graph.num_edges
+        with stages.stage("critic") if weighs else nullcontext():
+            prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
         critic_scores = prior.critic_scores
         if critic_scores is not None and critic_scores.noise_share is not None:
-            stages.append(_stage("critic", started))
             log(
                 f"Critic: {100 * critic_scores.noise_share:.1f} % of the edges look like random "
                 f"pairs; weights to the power {critic_scores.power:g}"
             )
         if model.num_clusters == "auto":
-            started = time.perf_counter()
-            curve = num_clusters_curve(graph, prior.weight, feat, model, config.seed, engine)
-            stages.append(_stage("num_clusters", started))
+            with stages.stage("num_clusters"):
+                curve = num_clusters_curve(graph, prior.weight, feat, model, config.seed, engine)
             best, *others = sorted(curve, key=curve.__getitem__, reverse=True)
             log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
             model = replace(model, num_clusters=best)
             config = replace(config, model=model)
         view = None
         if not model.traits.learns:
-            started = time.perf_counter()
-            clusters = model.known_clusters
-            if model.smooth.source == "graph":
-                view = graph_view(graph, clusters, config.seed)
-            else:
-                settings = model.smooth
-                if config.learns_structure or config.task == "link_prediction":
-                    power = 1.0 if settings.weight_power is None else settings.weight_power
-                    settings = replace(settings, weight_power=power)
-                view = smoothed_view(
-                    graph, prior.weight, feat, settings, clusters, config.seed, engine
-                )
-            stages.append(_stage("view", started))
+            with stages.stage("view"):
+                view = _view(graph, prior, feat, config, engine)
             for warning in view.warnings:
                 log(f"Warning: {warning}")
             log(f"View: {view.name} chosen of {len(view.candidates)}")
     static: list[Pairs] = []
     if structure.learnable:
         rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)
-        static = static_candidates(structure.candidates, graph, feat, rng)
-    return Preparation(config, curve, prior, view, static, stages)
+        with stages.stage("candidates"):
+            static = static_candidates(structure.candidates, graph, feat, rng)
+    return Preparation(config, curve, prior, view, static)
 
 
-def _stage(name: str, started: float) -> dict[str, Any]:
-    """Entry of ``result.json`` for a stage that began at ``started`` and has just ended."""
-    return {"name": name, "epochs": 0, "seconds": time.perf_counter() - started}
+def _view(
+    graph: Graph, prior: Prior, feat: sp.csr_matrix, config: Config, engine: str
+) -> SmoothedView:
+    """Make the view that the encoder ``smooth`` starts from."""
+    clusters, settings = config.model.known_clusters, config.model.smooth
+    if settings.source == "graph":
+        return graph_view(graph, clusters, config.seed)
+    if config.learns_structure or config.task == "link_prediction":
+        power = 1.0 if settings.weight_power is None else settings.weight_power
+        settings = replace(settings, weight_power=power)
+    return smoothed_view(graph, prior.weight, feat, settings, clusters, config.seed, engine)
 
 
 def initial_pairs(
