@@ -29,6 +29,65 @@ def sum_of_squares(points, clusters):
     return sum(((part - part.mean(0)) ** 2).sum() for part in parts)
 
 
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Starts on samples of 100 points and more, from 200 points on."""
+    monkeypatch.setattr(module, "_SAMPLED_FROM", 200)
+    monkeypatch.setattr(module, "_LEAST_SAMPLE", 100)
+    monkeypatch.setattr(module, "_SAMPLE_PER_CLUSTER", 30)
+    monkeypatch.setattr(module, "_LEAST_SEEDING", 60)
+    monkeypatch.setattr(module, "_SEEDING_PER_CLUSTER", 10)
+
+
+def test_starts_on_a_sample(small_samples):
+    """As good as starts on all points, where clusters overlap and starts differ."""
+    points, _ = blobs(3000, 12, spread=1.0)
+    single = [sum_of_squares(points, kmeans(points, 12, seed, num_starts=1)) for seed in range(8)]
+    sampled = [sum_of_squares(points, kmeans(points, 12, seed)) for seed in range(3)]
+    whole = module.KMeans(12, n_init=20, random_state=0).fit(points).inertia_
+    assert max(sampled) <= 1.005 * whole
+    assert max(single) > 1.01 * whole, "every start finds the same: the test shows nothing"
+    np.testing.assert_array_equal(kmeans(points, 12, seed=4), kmeans(points, 12, seed=4))
+
+
+def test_a_sample_only_where_it_is_small(small_samples, monkeypatch):
+    points, blob = blobs(num_points=600)
+    sizes = []
+
+    class Recorded(module.KMeans):
+        def fit(self, points, y=None, sample_weight=None):
+            sizes.append(len(points))
+            return super().fit(points)
+
+    monkeypatch.setattr(module, "KMeans", Recorded)
+    assert clustering_metrics(blob, kmeans(points, 3, seed=0))["acc"] == 100
+    assert sizes[:20] == [100] * 20
+    assert 1 <= len(sizes[20:]) <= 3
+    assert set(sizes[20:]) == {600}
+    for settings in ({"max_steps": 5}, {"seeding_sample": 30}):
+        sizes.clear()
+        kmeans(points, 3, seed=0, **settings)
+        assert set(sizes) <= {600}
+    sizes.clear()
+    kmeans(points[:199], 3, seed=0)
+    kmeans(points, 11, seed=0)  # the sample would have 330 of 600 points
+    monkeypatch.setattr(module, "_MOST_SAMPLED_CLUSTERS", 2)
+    kmeans(points, 3, seed=0)
+    assert 100 not in sizes
+
+
+def test_equal_points_in_a_sample(small_samples):
+    points = np.eye(4, dtype=np.float32)[np.arange(400) % 3]
+    clusters = kmeans(points, 5, seed=0)
+    assert clustering_metrics(np.arange(400) % 3, clusters)["acc"] == 100
+
+
+def test_small_sets_are_clustered_as_scikit_learn_does():
+    points = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
+    expected = module.KMeans(6, n_init=20, random_state=3).fit_predict(points)
+    np.testing.assert_array_equal(kmeans(points, 6, seed=3), expected)
+
+
 def test_kmeans_finds_blobs():
     points, blob = blobs()
     clusters = kmeans(points, 3, seed=0)

@@ -1,6 +1,8 @@
 """k-means and silhouette. The results do not depend on the number of cores."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,10 +12,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
+from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 
 MINI_BATCH_ABOVE = 100_000
 _SILHOUETTE_SAMPLE = 3000
+# From this number of points on, the starts are made on a sample. Smaller sets do all on all points.
+_SAMPLED_FROM = 20_000
+# Points of the sample, at least and for each cluster, and of those among which k-means++ draws.
+_LEAST_SAMPLE, _SAMPLE_PER_CLUSTER = 10_000, 128
+_LEAST_SEEDING, _SEEDING_PER_CLUSTER = 1000, 64
+# Most clusters for which a sample is smaller than the mini-batches of so many starts.
+_MOST_SAMPLED_CLUSTERS = 200
+# Steps on all points after those on the sample, and the share of the starts that get them.
+_STEPS_ON_ALL, _SHARE_ON_ALL = 5, 8
+# Starts whose sums of squares differ by less have found the same clusters.
+_SAME = 1e-4
 
 
 def kmeans(
@@ -26,9 +40,13 @@ def kmeans(
 ) -> np.ndarray:
     """Cluster points by k-means++ with several starts.
 
-    The result is that of the start with the smallest sum of squared distances. More than 100,000
-    points are clustered by mini-batch k-means. If there are fewer distinct points than clusters,
-    there are fewer clusters.
+    The result is that of the start with the smallest sum of squared distances. If there are fewer
+    distinct points than clusters, there are fewer clusters.
+
+    From 20,000 points on, the starts are made on a sample of 128 points for each cluster, and
+    10,000 at least. The best ones, one in eight, go on for five steps on all points. This needs
+    up to 200 clusters and samples that are at most half of the points. Otherwise, more than 100,000
+    points are clustered by mini-batch k-means.
 
     Parameters
     ----------
@@ -38,7 +56,7 @@ def kmeans(
     num_starts : int
     max_steps : int, optional
         Most steps of each start, if not scikit-learn's own. Mini-batch k-means takes these as
-        passes over all points.
+        passes over all points. With a limit, all steps are on all points.
     seeding_sample : int, optional
         Number of points among which k-means++ draws the first centroids, if not all. With many
         clusters, k-means++ takes longer than all steps after it.
@@ -49,6 +67,15 @@ def kmeans(
         Clusters in 0..num_clusters-1. The same seed gives the same result, bit for bit.
     """
     num_clusters = min(num_clusters, len(points))
+    sample = max(_SAMPLE_PER_CLUSTER * num_clusters, _LEAST_SAMPLE)
+    if (
+        max_steps is None
+        and seeding_sample is None
+        and num_clusters <= _MOST_SAMPLED_CLUSTERS
+        and len(points) >= max(_SAMPLED_FROM, 2 * sample)
+    ):
+        with _one_thread_without_warnings():
+            return _kmeans_by_sample(points, num_clusters, seed, num_starts, sample)
     settings: dict[str, Any] = {
         "n_clusters": num_clusters,
         "n_init": num_starts,
@@ -63,14 +90,48 @@ def kmeans(
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
     else:
         model = KMeans(**settings)
-    # Only one thread is used. Several threads add up their partial centroids in the order in which
-    # they finish, so the rounding would depend on the number of threads and, with more than two, on
-    # chance. For so few points, one thread is also several times faster on a busy machine.
-    with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
-        # The warning "Number of distinct clusters found smaller than n_clusters" is ignored. The
-        # docstring describes this case.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with _one_thread_without_warnings():
         return model.fit_predict(points).astype(np.int64)
+
+
+@contextmanager
+def _one_thread_without_warnings() -> Iterator[None]:
+    """Use one thread, and ignore the warning about fewer distinct points than clusters."""
+    # Several threads add up their partial centroids in the order in which they finish, so the
+    # rounding would depend on the number of threads and, with more than two, on chance. For so few
+    # points, one thread is also several times faster on a busy machine.
+    with threadpool_limits(limits=1, user_api="openmp"), warnings.catch_warnings():
+        # "Number of distinct clusters found smaller than n_clusters". The docstring of `kmeans`
+        # describes this case.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _kmeans_by_sample(
+    points: np.ndarray, num_clusters: int, seed: int, num_starts: int, size: int
+) -> np.ndarray:
+    """Clusters (N,) of the best start: all starts on a sample, the best of them on all points."""
+    rng = stream_rng(seed, Stream.KMEANS_SAMPLE)
+    sample = points[rng.choice(len(points), size, replace=False)]
+    seeding = max(_SEEDING_PER_CLUSTER * num_clusters, _LEAST_SEEDING)
+    found: list[tuple[float, np.ndarray]] = []
+    for _ in steps(range(num_starts)):
+        # scikit-learn's k-means++ is several times faster in float64.
+        drawn = sample[rng.choice(size, seeding, replace=False)].astype(np.float64)
+        first = kmeans_plusplus(drawn, num_clusters, random_state=int(rng.integers(2**31)))[0]
+        started = KMeans(num_clusters, init=first.astype(points.dtype), n_init=1).fit(sample)
+        found.append((started.inertia_, started.cluster_centers_))
+    found.sort(key=lambda start: start[0])
+    # Starts that have found the same clusters would do the same on all points.
+    different = [found[0]]
+    for start in found[1:]:
+        if start[0] > different[-1][0] * (1 + _SAME):
+            different.append(start)
+    ended = [
+        KMeans(num_clusters, init=centers, n_init=1, max_iter=_STEPS_ON_ALL).fit(points)
+        for _, centers in different[: -(-num_starts // _SHARE_ON_ALL)]
+    ]
+    return min(ended, key=lambda model: model.inertia_).labels_.astype(np.int64)
 
 
 def _seeds_of_sample(

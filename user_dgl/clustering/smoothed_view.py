@@ -31,7 +31,7 @@ from user_dgl.clustering.block_model import (
 )
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.clustering.graph_clustering import GraphCandidate, graph_clustering
-from user_dgl.clustering.kmeans import MINI_BATCH_ABOVE, kmeans
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import SmoothConfig
 from user_dgl.features.svd import svd_with_axes
 from user_dgl.graph import Graph
@@ -208,12 +208,11 @@ def smoothed_view(
     rows, width = normalize(feat), min(4 * num_clusters, 64)
     reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
     code = CodeBits(graph.to_scipy().astype(np.float64), feat, reduced[:, :width])
-    starts = 1 if graph.num_nodes > MINI_BATCH_ABOVE else _STARTS
     views = list(_open_values(graph, config, weight))
     candidates, axes, found = [], [], []
     for view, smoothed in steps(_smoothed(graph, weight, reduced, views, engine), len(views)):
         projected = _projected(smoothed, width)
-        clusters = kmeans(projected.embedding, num_clusters, seed, starts)
+        clusters = kmeans(projected.embedding, num_clusters, seed, _STARTS)
         edges = code.edges(clusters, num_clusters)
         words, _ = code.features(clusters, num_clusters)
         score = _score(edges + words, clusters)

@@ -39,6 +39,7 @@ class Stream(IntEnum):
     SPECTRAL_BASIS = 24
     BLOCK_MODEL = 25
     CHANCE = 26
+    KMEANS_SAMPLE = 31
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:
