@@ -5,7 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.errors import InputError
+from user_dgl.features import svd
 from user_dgl.features.svd import svd_with_axes, truncated_svd
+
+
+@pytest.fixture(params=[20_000, 1], ids=["randomised", "by X^T X"], autouse=True)
+def _tall(request, monkeypatch):
+    """Both ways of the decomposition."""
+    monkeypatch.setattr(svd, "_TALL", request.param)
 
 
 @pytest.fixture
@@ -33,6 +40,21 @@ def test_svd_equals_lapack(container):
     )
     # No direction is lost, so inner products of rows are those of X.
     np.testing.assert_allclose(reduced @ reduced.T, low_rank @ low_rank.T, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, np.asarray])
+def test_both_ways_agree(container, monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(300, 12)) * 2.0 ** -np.arange(12)
+    rows = container(rows.astype(np.float32))
+    monkeypatch.setattr(svd, "_BLOCK_ROWS", 70)
+    found = []
+    for bound in (301, 300):
+        monkeypatch.setattr(svd, "_TALL", bound)
+        found.append(svd_with_axes(rows, 5, seed=0))
+    (one, axes), (other, other_axes) = found
+    sign = np.sign((axes * other_axes).sum(0))
+    np.testing.assert_allclose(one * sign, other, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(axes * sign, other_axes, rtol=0, atol=1e-5)
 
 
 def test_svd_is_deterministic(feat):
