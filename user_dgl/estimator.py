@@ -69,7 +69,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
     embedding_ : float32 ndarray (N, d)
     adjacency_ : scipy CSR (N, N)
         The learned graph A', symmetric, with a weight of 0 or more for each observed edge and each
-        candidate pair. With the default settings an edge weighs at most 1, which means no doubt.
+        candidate pair. With the default settings an edge weighs at most 1, which means no doubt,
+        or at most its weight divided by ``weight_unit_``.
     num_clusters_ : int
         Number of clusters K, as asked for or as chosen.
     num_clusters_curve_ : dict of int to float, or None
@@ -79,6 +80,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
     node_names_ : ndarray (N,)
         Names of the nodes in the order of ``labels_``: those of the graph or of the rows of the
         features, else the numbers 0..N-1.
+    weight_unit_ : float
+        Mean weight of the edges in the unit of the caller; 1 if they have no weights.
     n_features_in_ : int
         Number of feature columns; 0 for a fit without features.
     feature_names_in_ : ndarray of str (F,)
@@ -94,7 +97,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    Edges are undirected and count 1: directions, loops and weights are removed, with a warning. The
+    Edges are undirected: directions and loops are removed, with a warning. Weights are used. Their
+    unit does not matter, because they are divided by their mean, ``weight_unit_``. The
     same seed, number of threads and versions give the same result.
 
     For scikit-learn, the adjacency is a pairwise matrix. ``cross_validate`` and ``GridSearchCV``
@@ -205,7 +209,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = held.columns
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._preparation = preparation
+        self.weight_unit_ = graph.unit
+        self._preparation, self._weighted = preparation, held.graph.weight is not None
         self._out_of_sample = OutOfSample(trainer, result, prepared)
         return self
 
@@ -225,7 +230,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         The fitted nodes do not change. A new node therefore has no influence on the clusters of
         other new nodes, unless ``among`` connects them. Weights of the new edges are taken as they
-        are: leave out a doubtful edge, or give it a weight below 1.
+        are: leave out a doubtful edge, or give it a weight below 1. If the edges of the fit have
+        weights, divide those of the new edges by ``weight_unit_``.
 
         Parameters
         ----------
@@ -272,7 +278,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         if self.n_features_in_ == 0:
             if features is not None:
                 raise InputError("features: the fit had none, so that new nodes have none either")
-            feat = weight.astype(bool).astype(np.float32)
+            feat = (weight if self._weighted else weight.astype(bool)).astype(np.float32)
         elif features is None:
             raise InputError(f"features: expected {self.n_features_in_} columns as the fit had")
         else:

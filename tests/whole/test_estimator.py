@@ -24,6 +24,7 @@ from user_dgl.config import DataConfig, SyntheticConfig, default_config, load_co
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.perturb.random_flip import random_flip
 
 QUICK = {"train.epochs": 5}
 # The paper's model with all that predict has to follow.
@@ -168,6 +169,21 @@ def test_what_is_cleaned_is_said(data, adjacency, model):
     assert "90 self-loop entries dropped" in said
     assert "made symmetric" in said
     assert _same(model, other)
+
+
+def test_weights_of_edges_are_used_in_any_unit(data, adjacency):
+    """Edges between blocks have little weight, so that noise does no harm."""
+    noisy = random_flip(data.graph, 1.0, seed=0).graph
+    within = data.labels[noisy.src.numpy()] == data.labels[noisy.dst.numpy()]
+    weight = torch.from_numpy(np.where(within, 1.0, 0.02))
+    plain = USERClustering(3, overrides=QUICK).fit(noisy.to_scipy())
+    model = USERClustering(3, overrides=QUICK).fit(noisy.to_scipy(weight))
+    assert clustering_metrics(data.labels, model.labels_)["nmi"] > 90
+    assert clustering_metrics(data.labels, plain.labels_)["nmi"] < 60
+    assert model.weight_unit_ == pytest.approx(weight.mean().item())
+    other = USERClustering(3, overrides=QUICK).fit(noisy.to_scipy(weight * 1000))
+    np.testing.assert_array_equal(other.labels_, model.labels_)
+    assert other.weight_unit_ == pytest.approx(1000 * model.weight_unit_)
 
 
 def test_without_features(adjacency, data):

@@ -76,6 +76,7 @@ class AttributedGraph:
         kept = (u >= 0) & (v >= 0)
         weight = None if self.graph.weight is None else self.graph.weight.numpy()[kept]
         graph, _ = Graph.from_edges(len(nodes), u[kept], v[kept], weight)
+        graph = replace(graph, unit=graph.unit * self.graph.unit)
         ids = self.node_ids or tuple(str(i) for i in range(self.num_nodes))
         return replace(
             self,

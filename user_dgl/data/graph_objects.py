@@ -14,7 +14,13 @@ import pandas as pd
 import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph
-from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_matrix
+from user_dgl.data.reading.matrices import (
+    as_features,
+    graph_from_entries,
+    graph_from_matrix,
+    graph_from_pairs,
+    weighed,
+)
 from user_dgl.data.tables import (
     Table,
     as_array,
@@ -195,14 +201,18 @@ def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
 
 
 def _of_edge_index(
-    edge_index: np.ndarray, table: Table | None, num_nodes: int | None = None
+    edge_index: np.ndarray,
+    table: Table | None,
+    num_nodes: int | None = None,
+    weight: np.ndarray | None = None,
 ) -> HeldGraph:
-    """Take a graph from numbers of nodes (2, M)."""
+    """Take a graph from numbers of nodes (2, M), and a weight for each edge."""
     if num_nodes is None and table is not None:
         num_nodes = table.matrix.shape[0]
     if num_nodes is None:
         num_nodes = int(edge_index.max(initial=-1)) + 1
-    graph, notes = graph_from_entries(num_nodes, *edge_index)
+    u, v = edge_index
+    graph, notes = graph_from_entries(num_nodes, u, v, weight)
     return HeldGraph(graph, notes=notes)
 
 
@@ -233,8 +243,8 @@ def _of_pairs(u: Any, v: Any, table: Table | None) -> HeldGraph:
                 f"{shown(named[0])}: give a DataFrame whose index has the names"
             )
         ends = named.to_numpy(dtype=np.int64)
-        graph, cleaning = Graph.from_edges(num_nodes, *ends.reshape(2, -1))
-        return HeldGraph(graph, notes=_said(cleaning))
+        graph, cleaned = graph_from_pairs(num_nodes, *ends.reshape(2, -1))
+        return HeldGraph(graph, notes=cleaned)
     if table is not None:
         names = table.rows
     else:
@@ -246,20 +256,16 @@ def _of_pairs(u: Any, v: Any, table: Table | None) -> HeldGraph:
     place = names.get_indexer(named) if names.is_unique else np.zeros(0)
     if (place < 0).any() or not names.is_unique:
         positions_of(named.unique(), names, "adjacency", "features")
-    graph, cleaning = Graph.from_edges(len(names), *place.reshape(2, -1))
+    graph, cleaned = graph_from_pairs(len(names), *place.reshape(2, -1))
     if whole and table is None:
         numbers = pd.RangeIndex(len(names))
         if names.equals(numbers):
-            return HeldGraph(graph, notes=_said(cleaning))
+            return HeldGraph(graph, notes=cleaned)
         notes.append(
             f"the pairs name {len(names)} of the numbers {names[0]}..{names[-1]}, and these are "
             "the nodes, in ascending order (node_names_)"
         )
-    return HeldGraph(graph, names, notes=[*notes, *_said(cleaning)])
-
-
-def _said(cleaning: object) -> list[str]:
-    return [str(cleaning)] if str(cleaning) else []
+    return HeldGraph(graph, names, notes=[*notes, *cleaned])
 
 
 # Graphs of other libraries -----------------------------------------------------------------------
@@ -275,9 +281,15 @@ def _of_dgl(adjacency: Any, table: Table | None) -> HeldGraph:
         raise InputError(
             "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
         )
-    ends = (end.cpu().numpy() for end in adjacency.edges())
-    graph, notes = graph_from_entries(adjacency.num_nodes(), *ends)
-    return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=notes)
+    # Weights are in the order of the ids of the edges.
+    ends = np.stack([end.cpu().numpy() for end in adjacency.edges(order="eid")])
+    weight, notes = adjacency.edata.get("weight"), list[str]()
+    if weight is not None:
+        numbers = as_array(weight.reshape(-1), "adjacency.edata['weight']")
+        ends, weight, notes = weighed(ends, numbers, "adjacency.edata['weight']")
+    u, v = ends
+    graph, cleaned = graph_from_entries(adjacency.num_nodes(), u, v, weight)
+    return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=[*cleaned, *notes])
 
 
 def _is_networkx(adjacency: Any) -> bool:
@@ -335,10 +347,11 @@ def _of_pyg(adjacency: Any, table: Table | None) -> HeldGraph:
         num_nodes = getattr(adjacency, "num_nodes", None)
     weight = getattr(adjacency, "edge_weight", None)
     if weight is not None:
-        ends, notes = _weighed(ends, as_array(weight, "adjacency.edge_weight"))
+        numbers = as_array(weight, "adjacency.edge_weight")
+        ends, weight, notes = weighed(ends, numbers, "adjacency")
     else:
         notes = []
-    held = _of_edge_index(ends, table, num_nodes)
+    held = _of_edge_index(ends, table, num_nodes, weight)
     return HeldGraph(held.graph, feat=feat, notes=[*held.notes, *notes])
 
 
@@ -352,37 +365,14 @@ _LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Table | None], Hel
 
 def _of_library(names: pd.Index, ends: Any, weight: Any, directed: bool) -> HeldGraph:
     """Make a graph from edges between the nodes ``names``, with a weight each, or None."""
-    ends, notes = np.stack(ends), list[str]()
+    ends, notes, values = np.stack(ends), list[str](), None
     if any(each is not None for each in weight):
         # An edge without the attribute weighs 1, as in networkx.
         given = pd.Series(weight, dtype=object)
-        ends, notes = _weighed(ends, given.where(given.notna(), 1).infer_objects().to_numpy())
-    if directed:
-        graph, cleaned = graph_from_entries(len(names), *ends)
-    else:
-        graph, cleaning = Graph.from_edges(len(names), *ends)
-        cleaned = _said(cleaning)
+        numbers = given.where(given.notna(), 1).infer_objects().to_numpy()
+        ends, values, notes = weighed(ends, numbers, "adjacency")
+    make = graph_from_entries if directed else graph_from_pairs
+    u, v = ends
+    graph, cleaned = make(len(names), u, v, values)
     numbered = names.equals(pd.RangeIndex(len(names)))
     return HeldGraph(graph, None if numbered else names, notes=[*cleaned, *notes])
-
-
-def _weighed(ends: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Drop edges of weight 0, and refuse weights that are not finite numbers of 0 or more."""
-    if weight.shape != ends.shape[1:] or weight.dtype.kind not in "biuf":
-        raise InputError(
-            f"adjacency: weights of shape {weight.shape} and type {weight.dtype}: expected a "
-            f"number for each of the {ends.shape[1]} edges"
-        )
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
-        raise InputError(
-            f"adjacency: negative, NaN or infinite weights of {len(bad)} edges, the first is "
-            f"edge {bad[0]} (counted from 0): remove these edges"
-        )
-    notes = []
-    zeros, others = int((weight == 0).sum()), int(np.isin(weight, (0, 1), invert=True).sum())
-    if zeros:
-        notes.append(f"{zeros} edges of weight 0 are no edges")
-    if others:
-        notes.append(f"{others} weights other than 1 ignored: every edge has weight 1")
-    return ends[:, weight != 0], notes

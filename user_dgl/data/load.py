@@ -75,10 +75,23 @@ def load_data(config: DataConfig) -> AttributedGraph:
     if kind.needs is not None and getattr(config, kind.needs) is None:
         raise InputError(f"data.kind={config.kind} needs data.{kind.needs}")
     data = load_object(kind.load)(config, data_root(config))
-    if config.weights == "ignore" and data.graph.weight is not None:
-        notes = *data.notes, "data.weights=ignore: each edge counts as 1"
-        data = replace(data, graph=replace(data.graph, weight=None), notes=notes)
+    if data.graph.weight is not None:
+        data = _with_weights(data, config.weights != "ignore")
     return largest_component(data) if config.largest_component else data
+
+
+def _with_weights(data: AttributedGraph, used: bool) -> AttributedGraph:
+    """The data with a note on the weights of the edges, which are removed if they are not used."""
+    graph = data.graph
+    assert graph.weight is not None
+    low, high = (float(end) * graph.unit for end in (graph.weight.min(), graph.weight.max()))
+    note = f"edges have weights of {low:g} to {high:g}"
+    if used:
+        note += ", which are used (data.weights=ignore counts each edge as 1)"
+    else:
+        note += ", which are ignored (data.weights=ignore)"
+        graph = replace(graph, weight=None)
+    return replace(data, graph=graph, notes=(*data.notes, note))
 
 
 # One function for each kind of data: from the settings to the arguments of its loader.

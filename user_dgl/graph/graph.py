@@ -63,12 +63,15 @@ class Graph:
     weight : float32 Tensor (E,) or None
         Positive weight of each edge in A, with a mean near 1, so that they add up to about E and
         compare with the self-loops of weight 1 that smoothing adds. None means that all are 1.
+    unit : float
+        What a weight of 1 is in the data: the mean of the weights that they give.
     """
 
     num_nodes: int
     src: torch.Tensor
     dst: torch.Tensor
     weight: torch.Tensor | None = None
+    unit: float = 1.0
 
     @classmethod
     def from_edges(
@@ -123,7 +126,8 @@ class Graph:
         keys = pair_keys(num_nodes, first, second)
         graph = cls.from_keys(num_nodes, keys)
         if strength is not None:
-            graph = replace(graph, weight=_mean_weight(keys, strength))
+            mean, unit = _mean_weight(keys, strength)
+            graph = replace(graph, weight=mean, unit=unit)
         return graph, Cleaning(loops, len(first) - graph.num_edges)
 
     @classmethod
@@ -164,7 +168,7 @@ class Graph:
         weight[found] = known.weight.cpu().numpy()[place[found]]
         if others is not None:
             weight[~found] = others(int((~found).sum()))
-        return replace(self, weight=torch.from_numpy(weight))
+        return replace(self, weight=torch.from_numpy(weight), unit=known.unit)
 
     @property
     def edge_weight(self) -> torch.Tensor:
@@ -239,7 +243,8 @@ class Graph:
         if self.src.device == torch.device(device):
             return self
         weight = None if self.weight is None else self.weight.to(device)
-        moved = Graph(self.num_nodes, self.src.to(device), self.dst.to(device), weight)
+        src, dst = self.src.to(device), self.dst.to(device)
+        moved = Graph(self.num_nodes, src, dst, weight, self.unit)
         # scipy builds the CSR on the CPU, so it is moved and not built again. cached_property
         # stores its value in __dict__.
         moved.__dict__["_entries"] = tuple(part.to(device) for part in self._entries)
@@ -300,24 +305,29 @@ def _positive(weight: ArrayLike, number: int) -> np.ndarray:
     return values
 
 
-def _mean_weight(keys: np.ndarray, weight: np.ndarray) -> torch.Tensor | None:
+def _mean_weight(keys: np.ndarray, weight: np.ndarray) -> tuple[torch.Tensor | None, float]:
     """Mean weight of the entries of each pair, in the order of keys, divided by the mean of all.
 
-    None if all are equal.
+    The weights are None if all are equal. The second value is the mean of all.
     """
-    if not len(keys) or (weight == weight[0]).all():
-        return None
+    if not len(keys):
+        return None, 1.0
+    largest = float(weight.max())
+    if weight.min() == largest:
+        return None, largest
     order = np.argsort(keys, kind="stable")
     ascending = keys[order]
     first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
     count = np.diff(np.append(first, len(keys)))
     # Division by the largest weight first: sums of huge weights would overflow.
-    mean = np.add.reduceat(weight[order] / weight.max(), first) / count
-    mean /= mean.mean()
-    if (mean == mean[0]).all():
-        return None
+    mean = np.add.reduceat(weight[order] / largest, first) / count
+    unit = float(mean.mean())
+    mean /= unit
+    if mean.min() == mean.max():
+        return None, unit * largest
     # A weight that is tiny beside the others must not become 0, because the edge is there.
-    return torch.from_numpy(np.maximum(mean, np.finfo(np.float32).tiny).astype(np.float32))
+    relative = np.maximum(mean, np.finfo(np.float32).tiny).astype(np.float32)
+    return torch.from_numpy(relative), unit * largest
 
 
 def _pointer(counts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

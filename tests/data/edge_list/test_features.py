@@ -118,7 +118,6 @@ def test_sparse_adjacency(files, tmp_path):
     data = load_edge_list(tmp_path / "edges.npz", features)
     assert pairs(data) == {frozenset("01"), frozenset("03")}
     assert data.num_nodes == 4
-    assert "edges have weights of 1 to 2, which are used" in notes(data)
     np.testing.assert_allclose(data.graph.weight, [2 / 3, 4 / 3], rtol=1e-6)
     shuffled = files.save("g.csv", as_csv(ROWS[[3, 1, 0, 2]], ids=[3, 1, 0, 2]))
     np.testing.assert_array_equal(

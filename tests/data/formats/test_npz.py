@@ -61,7 +61,6 @@ def test_prognn_counts(name, data_folder):
     assert int((data.graph.degree == 0).sum()) == isolated
     notes = " | ".join(data.notes)
     assert (f"{loops} self-loop entries" in notes) == bool(loops)
-    assert ("edges have weights of 1 to 2, which are used" in notes) == (name == "polblogs")
     assert (data.graph.weight is not None) == (name == "polblogs")
     part = largest_component(data)
     assert (part.num_nodes, part.graph.num_edges) == component
@@ -129,7 +128,6 @@ def test_layouts(layout, tmp_path):
     assert data.notes == (
         "1 self-loop entries dropped",
         "directed: made symmetric, 3 entries give 2 undirected edges",
-        "edges have weights of 1 to 2, which are used (data.weights=ignore counts each edge as 1)",
         "1 stored zeros are not edges",
     )
     np.testing.assert_allclose(data.graph.weight, [4 / 3, 2 / 3], rtol=1e-6)

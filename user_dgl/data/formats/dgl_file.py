@@ -7,7 +7,7 @@ import numpy as np
 
 from user_dgl.data.attributed_graph import AttributedGraph, index_labels
 from user_dgl.data.reading.files import file_size
-from user_dgl.data.reading.matrices import as_features, graph_from_entries
+from user_dgl.data.reading.matrices import as_features, graph_from_entries, weighed
 from user_dgl.data.reading.sandbox import read_in_sandbox
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
@@ -114,8 +114,8 @@ def attributed_graph(parts: Parts, source: Path | str, missing: str = "refuse") 
     Raises
     ------
     InputError
-        The features are not rows of numbers, the labels are not numbers or text, or a weight is
-        negative, NaN or infinite.
+        The features are not rows of numbers, the labels are not numbers or text, or the weights
+        are not a number of 0 or more for each edge.
     """
     pairs, notes = graph_of(parts, source)
     labels = parts.labels
@@ -133,33 +133,21 @@ def attributed_graph(parts: Parts, source: Path | str, missing: str = "refuse") 
 def graph_of(parts: Parts, source: Path | str) -> tuple[Graph, list[str]]:
     """Make the graph from the parts of a DGLGraph, and notes on what was cleaned.
 
-    Edges of weight 0 are dropped. Weights that are not one number an edge are not used.
+    Edges of weight 0 are dropped.
 
     Raises
     ------
     InputError
-        A weight is negative, NaN or infinite.
+        ``edata["weight"]`` is not a number of 0 or more for each edge.
     """
-    u, v, weight = parts.u, parts.v, parts.weight
-    if weight is None:
-        return graph_from_entries(parts.num_nodes, u, v)
-    if weight.shape not in ((len(u),), (len(u), 1)) or weight.dtype.kind not in "biuf":
-        graph, notes = graph_from_entries(parts.num_nodes, u, v)
-        return graph, [
-            *notes,
-            f"edata['weight'] of shape {weight.shape} is not used: expected one number an edge",
-        ]
-    weight = weight.reshape(-1)
-    bad = ~np.isfinite(weight) | (weight < 0)
-    if bad.any():
-        raise InputError(
-            f"{source}: edata['weight'] of edge {int(np.flatnonzero(bad)[0])} is "
-            f"{weight[bad][0]:g}: expected 0 or more"
-        )
-    there = weight > 0
-    graph, notes = graph_from_entries(parts.num_nodes, u[there], v[there], weight[there])
-    dropped = len(there) - int(there.sum())
-    return graph, [*notes, *([f"{dropped} edges of weight 0 dropped"] if dropped else [])]
+    ends, weight, notes = np.stack([parts.u, parts.v]), parts.weight, list[str]()
+    if weight is not None:
+        if weight.shape == (ends.shape[1], 1):
+            weight = weight[:, 0]
+        ends, weight, notes = weighed(ends, weight, f"{source}: edata['weight']")
+    u, v = ends
+    graph, cleaned = graph_from_entries(parts.num_nodes, u, v, weight)
+    return graph, [*cleaned, *notes]
 
 
 def _read(path: Path) -> Parts:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
 from user_dgl.data.reading.files import read_bytes
 from user_dgl.data.reading.ids import as_text, index_ids
-from user_dgl.data.reading.matrices import as_features, graph_from_entries, weights_note
+from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_pairs
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -222,12 +222,8 @@ def _edges(graph: nx.MultiGraph, place: dict[str, int], path: Path, notes: list[
         zeros += weight == 0
     u, v = np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
     values = np.array(weights)
-    if graph.is_directed():
-        pairs, cleaned = graph_from_entries(len(place), u, v, values)
-    else:
-        pairs, cleaning = Graph.from_edges(len(place), u, v, values)
-        cleaned = [str(cleaning)] if str(cleaning) else []
-        cleaned += [] if pairs.weight is None else weights_note(values)
+    make = graph_from_entries if graph.is_directed() else graph_from_pairs
+    pairs, cleaned = make(len(place), u, v, values)
     if zeros:
         cleaned.append(f"{zeros} edges of weight 0 dropped")
     notes.extend(cleaned)

@@ -178,18 +178,59 @@ def _forget_pages(array: np.ndarray) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def weights_note(weight: np.ndarray) -> list[str]:
-    """Say that the weights of edges are used, if they are not all equal.
+def weighed(
+    ends: np.ndarray, weight: np.ndarray, source: Path | str
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Check the weights of edges, and drop the edges of weight 0.
 
-    >>> weights_note(np.array([0.5, 3]))
-    ['edges have weights of 0.5 to 3, which are used (data.weights=ignore counts each edge as 1)']
+    Parameters
+    ----------
+    ends : int array (2, M)
+    weight : array (M,)
+    source : path or text
+        Name for messages.
+
+    Returns
+    -------
+    ends, weight, list of str
+        The edges that are left, and a note on those that are not.
+
+    Raises
+    ------
+    InputError
+        The weights are not one number for each edge, or negative, NaN or infinite.
     """
-    if not len(weight) or (weight == weight.flat[0]).all():
-        return []
-    return [
-        f"edges have weights of {weight.min():g} to {weight.max():g}, which are used "
-        "(data.weights=ignore counts each edge as 1)"
-    ]
+    if weight.shape != ends.shape[1:] or weight.dtype.kind not in "biuf":
+        raise InputError(
+            f"{source}: weights of shape {weight.shape} and type {weight.dtype}: expected a "
+            f"number for each of the {ends.shape[1]} edges"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise InputError(
+            f"{source}: negative, NaN or infinite weights of {len(bad)} edges, the first is "
+            f"edge {bad[0]} (counted from 0): remove these edges"
+        )
+    there = weight != 0
+    zeros = len(there) - int(there.sum())
+    notes = [f"{zeros} edges of weight 0 are no edges"] if zeros else []
+    return ends[:, there], weight[there], notes
+
+
+def graph_from_pairs(
+    num_nodes: int, u: ArrayLike, v: ArrayLike, weight: np.ndarray | None = None
+) -> tuple[Graph, list[str]]:
+    """Make a graph from undirected edges, each of which is listed once.
+
+    Parameters and errors as for `Graph.from_edges`.
+
+    Returns
+    -------
+    Graph, list of str
+        The notes count what was dropped or merged.
+    """
+    graph, cleaning = Graph.from_edges(num_nodes, u, v, weight)
+    return graph, [str(cleaning)] if str(cleaning) else []
 
 
 def graph_from_entries(
@@ -211,8 +252,7 @@ def graph_from_entries(
     Returns
     -------
     Graph, list of str
-        The notes count the entries that were dropped, merged or made symmetric, and say that
-        weights are used.
+        The notes count the entries that were dropped, merged or made symmetric.
 
     Raises
     ------
@@ -235,9 +275,6 @@ def graph_from_entries(
         notes.append(
             f"directed: made symmetric, {directed} entries give {graph.num_edges} undirected edges"
         )
-    if graph.weight is not None:
-        assert weight is not None
-        notes += weights_note(weight[proper])
     return graph, notes
 
 
