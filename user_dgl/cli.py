@@ -443,6 +443,7 @@ def _predict_links(arguments: argparse.Namespace) -> None:
     if out is not None:
         _check_output_file(out, suffix=".csv")
     from user_dgl.links.prediction import predict_new_links, predict_pairs
+    from user_dgl.output.tables import csv_text
     from user_dgl.runtime.files import write_atomically
 
     if arguments.pairs is not None:
@@ -452,7 +453,7 @@ def _predict_links(arguments: argparse.Namespace) -> None:
         if without:
             note = f"Note: {without} nodes get no links: no features, or no new node is near"
             print(note, file=sys.stderr)
-    text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
+    text = csv_text(table, "%.4f")
     if out is None:
         print(text, end="")
     else:

@@ -46,7 +46,17 @@ DATA_KINDS: dict[str, DataKind] = {
     "edge_list": DataKind(
         "user_dgl.data.load:edge_list",
         needs="edges",
-        reads=("edges", "header", "columns", "features", "labels", "missing_features"),
+        reads=(
+            "edges",
+            "header",
+            "columns",
+            "separator",
+            "comment",
+            "layout",
+            "features",
+            "labels",
+            "missing_features",
+        ),
     ),
     "dgl": DataKind(
         "user_dgl.data.load:dgl",
@@ -252,8 +262,9 @@ class DataConfig(Section):
     )
     edges: str | None = key(
         None,
-        "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .graphml or .bin "
-        "(dgl.save_graphs); any other file is read as CSV, TSV or blank-separated text.",
+        "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .bin "
+        "(dgl.save_graphs), .graphml, .gexf, .gml, Pajek or node-link JSON; any other file is read "
+        "as CSV, TSV or blank-separated text.",
         _read_by_kind("edges"),
     )
     weights: str = key(
@@ -267,11 +278,31 @@ class DataConfig(Section):
         "header if it contains usual names for the ends of edges, or text above numbers.",
         _read_by_kind("header"),
     )
-    columns: tuple[str, ...] = key(
+    columns: tuple[int | str, ...] = key(
         (),
-        "For edge_list: names [A, B] of the two columns with the ends of the edges. []: the "
-        "columns are detected.",
+        "For edge_list: the two columns with the ends of the edges: names [A, B], or their numbers "
+        "from 1. []: the columns are detected.",
         _read_by_kind("columns"),
+    )
+    separator: str = key(
+        "auto",
+        "For edge_list: separator of the cells of a text file of edges. auto: it is detected.",
+        _read_by_kind("separator"),
+        choices=("auto", "comma", "tab", "semicolon", "blank", "pipe"),
+    )
+    comment: bool | Literal["auto"] = key(
+        "auto",
+        "For edge_list: whether lines of a text file of edges that start with # or % are comments. "
+        "auto: they are, and a file is refused in which they may be edges too.",
+        _read_by_kind("comment"),
+    )
+    layout: str = key(
+        "auto",
+        "For edge_list: layout of a text file of edges. pairs: an edge in each row. matrix: a "
+        "square table of numbers. adjacency_list: a node and its neighbours in each row. auto: it "
+        "is detected, and a file that fits several is refused.",
+        _read_by_kind("layout"),
+        choices=("auto", "pairs", "matrix", "adjacency_list"),
     )
     features: str | None = key(
         None,
@@ -301,8 +332,11 @@ class DataConfig(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.columns) not in (0, 2):
-            raise InputError(f"columns: expected two names, got {', '.join(self.columns)}")
-        if self.columns and self.header is False:
+            shown = ", ".join(map(str, self.columns))
+            raise InputError(f"columns: expected two names or numbers, got {shown}")
+        names = [c for c in self.columns if isinstance(c, str) and not c.isdigit()]
+        if self.header is False and names:
             raise InputError(
-                "header: data.columns needs a header, and header is false: change one of the two"
+                "header: the names in data.columns need a header, and header is false: change one "
+                "of the two"
             )

@@ -238,7 +238,8 @@ def _kind(hint: Any) -> str:
     """Describe a type in words."""
     args = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
-        return f"list of {_KINDS[args[0]]}s"
+        kinds = typing.get_args(args[0]) or args[:1]
+        return f"list of {' or '.join(_KINDS[kind] + 's' for kind in reversed(kinds))}"
     if typing.get_origin(hint) is dict:
         return f"name: {_KINDS[args[1]]}"
     return _KINDS[hint] if hint in _KINDS else ", ".join(f"`{word}`" for word in args)
@@ -440,6 +441,11 @@ def _typed(
     if typing.get_origin(hint) is tuple:
         element = typing.get_args(hint)[0]
         items = value if isinstance(value, (list, tuple)) else [value]
+        if element == int | str:
+            numbers_and_text = (int if isinstance(item, int) else str for item in items)
+            return tuple(
+                _typed(item, kind, name) for item, kind in zip(items, numbers_and_text, strict=True)
+            )
         return tuple(_typed(item, element, name) for item in items)
     raise AssertionError(f"{name}: type {hint} is not supported")
 

@@ -62,6 +62,10 @@ class AttributedGraph:
         """Number of nodes N."""
         return self.graph.num_nodes
 
+    def with_notes(self, *notes: str) -> "AttributedGraph":
+        """Return the same graph with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def subgraph(self, nodes: np.ndarray) -> "AttributedGraph":
         """Return the subgraph induced by ``nodes``.
 

@@ -136,6 +136,9 @@ def edge_list(config: DataConfig, root: Path) -> AttributedGraph:
         missing=config.missing_features,
         header=config.header,
         columns=config.columns,
+        separator=config.separator,
+        comment=config.comment,
+        layout=config.layout,
     )
 
 

@@ -1,6 +1,5 @@
 """Export of a run's results: the cleaned graph, clusters and embeddings with the user's ids."""
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from pandas.api.types import is_numeric_dtype
 
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
+from user_dgl.output.tables import csv_text
 from user_dgl.runtime.files import write_atomically
 
 _SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".npy", ".csv")}
@@ -208,12 +207,4 @@ def _write_embedding(file: IO[bytes], path: Path, embedding: np.ndarray, names: 
 
 
 def _write_csv(file: IO[bytes], table: pd.DataFrame) -> None:
-    """Write a table with a header. Text is quoted, unless all of it is whole numbers.
-
-    Quotation marks allow an id to start with ``#``; without them its row would be a comment.
-    """
-    file.write((",".join(table.columns) + "\n").encode())
-    text = [column for column in table if not is_numeric_dtype(table[column])]
-    plain = all(table[column].str.fullmatch("-?[0-9]+").all() for column in text)
-    quoting = csv.QUOTE_MINIMAL if plain else csv.QUOTE_NONNUMERIC
-    table.to_csv(file, index=False, header=False, quoting=quoting, lineterminator="\n")
+    file.write(csv_text(table).encode())

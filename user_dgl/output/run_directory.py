@@ -21,6 +21,7 @@ from user_dgl.config.schema import to_plain
 from user_dgl.config.strict_yaml import parse_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
+from user_dgl.output.tables import csv_text
 from user_dgl.runtime.files import write_atomically
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
@@ -281,7 +282,7 @@ class RunDirectory:
     def write_clusters(self, node_ids: Sequence[str] | range, clusters: np.ndarray) -> None:
         """Write node ids and clusters to ``clusters.csv``."""
         table = pd.DataFrame({"node": node_ids, "cluster": clusters})
-        text = table.to_csv(index=False, lineterminator="\n").encode()
+        text = csv_text(table).encode()
         self.write_file(self.clusters_file, lambda file: file.write(text))
 
     def read_clusters(self) -> tuple[list[str], np.ndarray]:

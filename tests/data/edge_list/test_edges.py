@@ -97,10 +97,10 @@ def test_order_of_lines_and_directions_do_not_matter(files):
         ("x,007\n007,7\n", ["007", "7", "x"]),
         ("+7,7\n7,8\n", ["+7", "7", "8"]),
         ("-0,0\n0,1\n", ["-0", "0", "1"]),
-        ("1.0,1\n1,2\n", ["1", "1.0", "2"]),
-        ("1e3,1000\n1000,2\n", ["1000", "1e3", "2"]),
-        ("NA,nan\nnan,null\n", ["NA", "nan", "null"]),
-        ("True,False\nFalse,None\n", ["False", "None", "True"]),
+        ("1.5.0,1\n1,2.0\n", ["1", "1.5.0", "2.0"]),
+        ("1e3,x\nx,1000\n", ["1000", "1e3", "x"]),
+        ("Na,nana\nnana,Nil\n", ["Na", "Nil", "nana"]),
+        ("True,False\nFalse,Nobody\n", ["False", "Nobody", "True"]),
         ("a#b,c%\nc%,d\n", ["a#b", "c%", "d"]),
         ("10,9\n9,100\n", ["9", "10", "100"]),
         ("-5,3\n3,4\n", ["-5", "3", "4"]),
@@ -177,13 +177,21 @@ def test_malformed_row_far_from_the_sample(files):
 
 def test_a_header_of_unknown_names(files):
     ring = "ann,bob\nbob,cy\ncy,ann\n"
-    path = files.save("e.csv", "person_a,person_b\n" + ring)
-    data = load_edge_list(path)
-    assert data.num_nodes == 5
-    assert "'person_a' nor 'person_b' occurs again: set data.header=true" in notes(data)
+    path = files.save("e.csv", "who,whom\n" + ring)
+    with pytest.raises(
+        InputError,
+        match=r"e\.csv:1: the first row may be a header or an edge, as neither 'who' nor 'whom' "
+        "occurs again: set data.header=true or data.header=false",
+    ):
+        load_edge_list(path)
+    assert load_edge_list(path, header=False).num_nodes == 5
     data = load_edge_list(path, header=True)
     assert data.node_ids == ("ann", "bob", "cy")
-    assert "header (person_a, person_b)" in notes(data)
+    assert "header (who, whom)" in notes(data)
+    # One of many pairs whose ids do not occur again is no surprise.
+    data = files("".join(f"a{i},b{i}\n" for i in range(9)))
+    assert data.graph.num_edges == 9
+    assert "'a0' nor 'b0' occurs again: set data.header=true" in notes(data)
     assert "occurs again" not in notes(files("0,9\n" + ring))
     assert "occurs again" not in notes(files(ring))
     path = files.save("e.csv", "from,to\n" + ring)
@@ -193,6 +201,7 @@ def test_a_header_of_unknown_names(files):
         "Sender,Receiver",
         "follower;followee",
         "source_x\ttarget_x",
+        "person_a,person_b",
     ):
         data = files(first + "\n" + ring.replace(",", re.sub(r"\w", "", first)))
         assert data.node_ids == ("ann", "bob", "cy")
@@ -215,7 +224,9 @@ def test_columns_of_the_ends(files):
     assert files("x,y,weight\n0,1,1\n1,2,0\n").graph.num_edges == 1
     assert files(",x,y,w\n0,0,1,1\n1,1,2,0\n").graph.num_edges == 1
     path = files.save("e.npz", sp.csr_matrix(np.eye(3)[[1, 2, 0]]))
-    assert "data.header and data.columns have no effect" in notes(load_edge_list(path, header=True))
+    assert "not a table of edges, so data.header has no effect" in notes(
+        load_edge_list(path, header=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,11 +248,18 @@ def test_ids_with_a_point(files):
     with pytest.raises(
         InputError, match=r":1: node 0\.0 has no row in .*with a decimal point: write 0\)"
     ):
-        files(floats, "id,x\n" + as_csv(ROWS, ids=range(4)))
+        files(floats + "3.0,x\n", "id,x,y\n" + as_csv(ROWS, ids=range(4)))
     with pytest.raises(InputError, match=r"such as '0\.0' in .*with a decimal point: write 0\)"):
-        files(floats, as_csv(ROWS))
+        files(floats + "3.0,x\n", as_csv(ROWS))
     with pytest.raises(InputError, match=r"labels:2: node 0\.0 is not in .*: write 0\)"):
-        files(PATH, None, "id,label\n0.0,a\n1.0,b\n")
+        files(PATH, None, "id,label\n0.0,a\nx,b\n")
+    # If all ids are whole numbers, the point says nothing.
+    for features in ("id,x,y\n" + as_csv(ROWS, ids=range(4)), as_csv(ROWS)):
+        data = files(floats, features, "id,label\n3.0,b\n0.0,a\n1.0,b\n2,a\n")
+        assert data.node_ids is None
+        assert data.feat.toarray().tolist() == ROWS.tolist()
+        assert data.labels.tolist() == [0, 1, 0, 1]
+        assert "4 ids are read in another spelling, such as '0.0' as '0'" in notes(data)
 
 
 def test_decimal_commas(files):
@@ -322,17 +340,18 @@ def test_damaged_bytes_give_one_line(files, tmp_path):
 
 def test_many_lines_are_read_in_bulk(files, monkeypatch):
     # Only the sample of first rows may be split in Python.
-    from user_dgl.data.reading import text
+    from user_dgl.data.reading import separators, text
 
     count = 0
-    split = text._split
+    split = separators.split
 
     def counted(line, separator):
         nonlocal count
         count += 1
         return split(line, separator)
 
-    monkeypatch.setattr(text, "_split", counted)
+    monkeypatch.setattr(text, "split", counted)
+    monkeypatch.setattr(separators, "split", counted)
     ends = np.random.default_rng(0).integers(0, 20_000, (200_000, 2))
     for name in ("%d,%d", "n%d,n%d"):
         count = 0

@@ -54,9 +54,9 @@ def test_integer_features_are_not_taken_for_ids(files):
 
 
 def test_features_by_text_id(files):
-    ids = ["007", "a b", "7", "NA"]
+    ids = ["007", "a b", "7", "Na"]
     data = files("7\t007\na b\t7\n", as_csv(ROWS, ids=ids, separator="\t"))
-    assert data.node_ids == ("007", "7", "NA", "a b")
+    assert data.node_ids == ("007", "7", "Na", "a b")
     assert by_id(data) == dict(zip(ids, ROWS.tolist(), strict=True))
     assert pairs(data) == {frozenset(("7", "007")), frozenset(("a b", "7"))}
     assert "joined by the ids" in notes(data)

@@ -1,23 +1,32 @@
 """Load the user's own graph: a file with the graph, and optional files of features and labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.edge_list.features import Features, load_array, read_features
 from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows
-from user_dgl.data.formats.registry import FORMATS
-from user_dgl.data.reading.files import ending
+from user_dgl.data.edge_list.layouts import TextOptions, is_adjacency_list
+from user_dgl.data.edge_list.square import Square, describe, read_square
+from user_dgl.data.edge_list.text_edges import (
+    Pairs,
+    find_columns,
+    open_edges,
+    read_ids,
+    read_pairs_of_text,
+)
+from user_dgl.data.formats.adjacency_list import load_adjacency_list
+from user_dgl.data.formats.registry import FORMATS, recognise
+from user_dgl.data.reading.files import ending, first_bytes
+from user_dgl.data.reading.foreign import HEAD, refuse_graphs
 from user_dgl.data.reading.ids import (
     as_text,
     counts_up,
     index_ids,
     is_text,
-    may_respell,
     positions,
     repeated_row,
     spelling_hint,
@@ -25,24 +34,9 @@ from user_dgl.data.reading.ids import (
     unusable,
 )
 from user_dgl.data.reading.matrices import graph_from_matrix
-from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.runtime.registry import load_object
-
-# Usual names of the columns with the ends of the edges and with their weights, in lower case.
-_END_NAMES = frozenset(
-    end + suffix
-    for end in (
-        "src", "dst", "source", "target", "from", "to", "head", "tail", "u", "v", "i", "j",
-        "sender", "receiver", "follower", "followee",
-    )
-    for suffix in ("", "id", "_id", "node", "_node", "nodeid", "_node_id")
-)  # fmt: skip
-_END_NAMES |= {"id1", "id2", "id_1", "id_2", "node1", "node2", "node_1", "node_2"}
-_END_NAMES |= {"citing", "cited"}
-_END_STARTS = ("from_", "to_", "source_", "target_")
-_WEIGHT_NAMES = frozenset(("weight", "weights", "w", "edge_weight", "value", "strength"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +52,8 @@ class _Edges:
         Distinct ids of the nodes that the file names.
     notes : list of str
         Lines for the user that say what was decided.
-    text : TextFile or None
-        The file, if it is a text.
+    pairs : Pairs or None
+        The rows of the file, if it is a text of edges.
     whole : bool
         Whether the file lists all nodes, also those without edges.
     in_rows : bool
@@ -75,7 +69,7 @@ class _Edges:
     v: np.ndarray
     names: np.ndarray
     notes: list[str]
-    text: TextFile | None = None
+    pairs: Pairs | None = None
     whole: bool = False
     in_rows: bool = False
     features: Features | None = None
@@ -88,9 +82,9 @@ class _Edges:
 
     def error(self, name: int, problem: str) -> InputError:
         """Make an error for the id ``names[name]``, with the first line that contains it."""
-        if self.text is None:
+        if self.pairs is None:
             return InputError(f"{self.path}: {problem}")
-        return self.text.error(int(np.argmax((self.u == name) | (self.v == name))), problem)
+        return self.pairs.error(name, problem)
 
 
 def load_edge_list(
@@ -99,7 +93,10 @@ def load_edge_list(
     labels: Path | None = None,
     missing: str = "refuse",
     header: bool | str = "auto",
-    columns: Sequence[str] = (),
+    columns: Sequence[str | int] = (),
+    separator: str = "auto",
+    comment: bool | str = "auto",
+    layout: str = "auto",
 ) -> AttributedGraph:
     """Load a graph from the user's own files.
 
@@ -151,7 +148,8 @@ def load_edge_list(
         The files are unreadable, malformed (with the line) or do not fit each other.
     """
     edges = Path(edges)
-    ends = _read_ends(edges, missing, header, columns)
+    options = TextOptions(header, tuple(columns), separator, comment, layout)
+    ends = _read_ends(edges, missing, options)
     feats, rows = ends.features, ends.labels
     if features is not None:
         feats = read_features(features, ends.names, missing)
@@ -205,9 +203,10 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
         The file is unreadable or malformed, an id is not in ``node_ids``, or a pair contains the
         same node twice. The message names the line.
     """
-    text, columns, _ = _open_ends(Path(path))
-    read = _read_ids(text, columns, {})
-    codes, names = index_ids(np.concatenate([read[c] for c in columns]))
+    options = TextOptions()
+    text, columns = find_columns(open_edges(Path(path), options), options)
+    read = read_ids(text, columns.ends, {})
+    codes, names = index_ids(np.concatenate([read[c] for c in columns.ends]))
     place = positions(tidy_ids(node_ids), names)
     u, v = pairs = codes.reshape(2, -1)
     unknown = np.flatnonzero(place < 0)
@@ -222,21 +221,60 @@ def read_pairs(path: Path, node_ids: Sequence[str]) -> np.ndarray:
     return place[pairs]
 
 
-def _read_ends(path: Path, missing: str, header: bool | str, columns: Sequence[str]) -> _Edges:
+def _read_ends(path: Path, missing: str, options: TextOptions) -> _Edges:
     kind = ending(path)
-    if kind != ".npy" and kind not in FORMATS:
-        return _read_edges(path, header, columns)
     if kind == ".npy":
         read = _read_array(path)
     else:
-        file_format = FORMATS[kind]
+        file_format = FORMATS.get(kind)
+        if file_format is None and options.layout == "auto":
+            # The content tells, whatever the file is called.
+            head = first_bytes(path, HEAD)
+            file_format = recognise(head)
+            if file_format is None:
+                refuse_graphs(path, head)
+        if file_format is None:
+            return _read_text(path, missing, options)
         data = load_object(file_format.load)(path, missing)
         read = _of_graph(path, data, not file_format.by_id)
-    if header != "auto" or columns:
+    if options.given:
         read.notes.append(
-            f"{path.name}: not a text file, so data.header and data.columns have no effect"
+            f"{path.name}: not a table of edges, so {' and '.join(options.given)} "
+            f"{'has' if len(options.given) == 1 else 'have'} no effect"
         )
     return read
+
+
+def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
+    if options.layout == "adjacency_list":
+        return _of_graph(path, load_adjacency_list(path, missing, options.separator), False)
+    text = open_edges(path, options)
+    if options.layout == "auto" and is_adjacency_list(text):
+        return _of_graph(path, load_adjacency_list(path, missing), False)
+    if options.layout == "matrix" or (options.layout == "auto" and not options.columns):
+        square = read_square(text)
+        if square is not None and (square.sure or options.layout == "matrix"):
+            return _of_square(path, square)
+        if options.layout == "matrix":
+            raise InputError(
+                f"{path}: not a square table of numbers: expected as many rows as columns, with or "
+                "without the same names in the first row and the first column"
+            )
+        if square is not None:
+            raise InputError(
+                f"{path}: an adjacency matrix of {len(square.matrix)} nodes, or rows of edges: set "
+                "data.layout=matrix or data.layout=pairs"
+            )
+    text, columns = find_columns(text, options)
+    pairs = read_pairs_of_text(text, columns, options)
+    return _Edges(path, pairs.u, pairs.v, pairs.names, pairs.notes, pairs)
+
+
+def _of_square(path: Path, square: Square) -> _Edges:
+    graph, notes = graph_from_matrix(square.matrix, path)
+    names = None if square.names is None else tuple(as_text(square.names).tolist())
+    data = AttributedGraph(graph, None, node_ids=names, notes=(*describe(square), *notes))
+    return _of_graph(path, data, square.names is None)
 
 
 def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
@@ -271,139 +309,6 @@ def _read_array(path: Path) -> _Edges:
     u, v = array.T if array.shape[1] == 2 else array
     codes, names = index_ids(np.concatenate([u, v]))
     return _Edges(path, codes[: len(u)], codes[len(u) :], names, [])
-
-
-def _open_ends(
-    path: Path, header: bool | str = "auto", columns: Sequence[str] = ()
-) -> tuple[TextFile, tuple[int, int], int | None]:
-    """Open a text of edges, and find the columns of the ends and of the weight."""
-    text = open_text(path)
-    first, rest = text.sample[0], text.sample[1:]
-    if header == "auto":
-        known = has_header(first, rest, lambda names: sum(map(_names_end, names)) >= 2)
-        header = bool(columns) or (known and not _names_nodes(first, rest))
-    if header:
-        text = text.without_header()
-    if text.num_columns < 2:
-        raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
-    if any(len(row) != text.num_columns for row in text.sample):
-        text.check_rows()  # the parser does not refuse rows that are too short
-    u_column, v_column, weight_column = _find_columns(text, columns)
-    return text, (u_column, v_column), weight_column
-
-
-def _read_edges(path: Path, header: bool | str, chosen: Sequence[str]) -> _Edges:
-    text, (u_column, v_column), weight_column = _open_ends(path, header, chosen)
-    used = (u_column, v_column, weight_column)
-    dtypes = {} if weight_column is None else {weight_column: np.float64}
-    columns = _read_ids(text, (u_column, v_column), dtypes)
-    codes, names = index_ids(np.concatenate([columns[u_column], columns[v_column]]))
-    u, v = codes[: len(codes) // 2], codes[len(codes) // 2 :]
-    fault = unusable(names)
-    if fault:
-        text.check_rows()
-        raise text.error(int(np.argmax((u == fault[0]) | (v == fault[0]))), fault[1])
-
-    third = max(u_column, v_column) + 1
-    unsure = not text.header and weight_column is None and third < text.num_columns
-    # Below the sample, the third column contains some numbers. Then it is probably a column of
-    # weights, and its other cells are mistakes.
-    if unsure and any(map(_counts, pd.unique(columns[third]))):
-        text.check_rows(numbers=(third,))
-    notes = text.notes()
-    if header == "auto" and not text.header and is_text(names):
-        first = np.array([u[0], v[0]])
-        alone = u[0] != v[0] and len(u) > 1 and (np.bincount(codes)[first] == 1).all()
-        if alone and not any(map(_counts, names[first])):
-            notes.append(
-                f"{path.name}: first row taken as an edge, although neither {names[first[0]]!r} "
-                f"nor {names[first[1]]!r} occurs again: set data.header=true if it is a header"
-            )
-    ignored = [_column_name(text, c) for c in range(text.num_columns) if c not in used]
-    if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
-        notes.append(f"{path.name}: {', '.join(ignored)} ignored")
-    if weight_column is not None:
-        weight = columns[weight_column]
-        where = _column_name(text, weight_column)
-        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-        if len(bad):
-            text.check_rows()  # a row that is too short reads as NaN, and this names its line
-            problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
-            if len(bad) > 1:
-                problem += f"; {len(bad)} such rows, the next in line {text.line_of(bad[1])}"
-            raise text.error(bad[0], problem)
-        if (weight == 0).any():
-            u, v = u[weight != 0], v[weight != 0]
-            notes.append(f"{path.name}: {int((weight == 0).sum())} rows of weight 0 dropped")
-        if not np.isin(weight, (0, 1)).all():
-            notes.append(f"{path.name}: weights in {where} ignored: every edge has weight 1")
-    return _Edges(path, u, v, names, notes, text)
-
-
-def _names_nodes(first: list[str], rest: list[list[str]]) -> bool:
-    # A first row that starts with an empty cell is a header above the index column of a data frame.
-    # Any other first row is data if one of its cells occurs again below.
-    cells = {cell.strip() for row in rest for cell in row} - {""}
-    return bool(first[0].strip()) and any(cell.strip() in cells for cell in first)
-
-
-def _names_end(name: str) -> bool:
-    return name in _END_NAMES or name.startswith(_END_STARTS)
-
-
-def _counts(cell: str) -> bool:
-    """Whether a cell is a number and not missing."""
-    return is_number(cell.strip()) and cell.strip() not in MISSING
-
-
-def _find_columns(text: TextFile, chosen: Sequence[str]) -> tuple[int, int, int | None]:
-    """Find the columns of the two ends and of the weight."""
-    if not text.header:
-        third = [row[2] for row in text.sample if len(row) > 2]
-        return 0, 1, 2 if any(map(_counts, third)) else None
-    header = list(text.header)
-    if len(header) != text.num_columns:
-        header = [""] * text.num_columns
-    names = [name.lower() for name in header]
-    weights = [c for c, name in enumerate(names) if name in _WEIGHT_NAMES]
-    ends = [c for c, name in enumerate(names) if _names_end(name)][:2]
-    if chosen:
-        if any(header.count(name) != 1 for name in chosen):
-            raise InputError(
-                f"{text.path}: data.columns names {' and '.join(chosen)}, the columns are "
-                f"{', '.join(text.header)}: name two of them"
-            )
-        ends = [header.index(name) for name in chosen]
-    elif len(ends) < 2:
-        # A column without name is the index column of a data frame, or is empty.
-        left = [c for c, name in enumerate(names) if name and c not in weights]
-        ends = left if any(names) else [0, 1]
-        if len(ends) != 2 and text.num_columns > 2:
-            raise InputError(
-                f"{text.path}: which of the columns {', '.join(text.header)} hold the ends of the "
-                f"edges? Set data.columns=[A, B]"
-            )
-        ends = ends if len(ends) == 2 else [0, 1]
-    weights = [c for c in weights if c not in ends]
-    return ends[0], ends[1], weights[0] if weights else None
-
-
-def _column_name(text: TextFile, column: int) -> str:
-    if text.header and len(text.header) > column:
-        return f"column {text.header[column]!r}"
-    return f"column {column + 1}"
-
-
-def _read_ids(
-    text: TextFile, ends: tuple[int, int], dtypes: Mapping[int, type]
-) -> list[np.ndarray]:
-    """Read all columns; the ends are int64 if all ids are whole numbers, else text."""
-    sampled = tidy_ids([cells[c] for cells in text.sample for c in ends if len(cells) > c])
-    if not is_text(sampled) and not may_respell(text.body):
-        columns = text.read(dtypes, infer=ends)
-        if all(columns[c].dtype == np.int64 for c in ends):
-            return columns
-    return text.read(dtypes)
 
 
 def _nodes(

@@ -1,19 +1,21 @@
 """Read node features from text, NumPy, SciPy, MatrixMarket or MATLAB files."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import check_text, one_line
+from user_dgl.data.edge_list.names import ID_NAMES, is_id, is_label, is_row_number, words
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
 from user_dgl.data.formats.npz import load_sparse, member_names, read_member
 from user_dgl.data.reading.files import ending, file_size
 from user_dgl.data.reading.ids import (
-    ID_NAMES,
     counts_up,
     index_ids,
     is_text,
@@ -24,6 +26,8 @@ from user_dgl.data.reading.ids import (
 from user_dgl.data.reading.matrices import as_features
 from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
+
+_DIGITS = re.compile(r"-?[0-9]+(\.0*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +63,11 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
     - ``.mat``: a MATLAB file with a variable named as in `user_dgl.data.formats.mat.FEATURE_NAMES`;
     - any other ending: delimited text.
 
-    The first column of a text contains ids in these cases: its name in the header says so; or it
-    contains text; or it contains distinct whole numbers, and either more than half of them are ids
-    in the edges, or they count the rows from 0 or 1.
+    A text contains ids in the column whose name in the header says so. Without such a name, the
+    first column contains ids in these cases: it has no name; or it contains text; or it contains
+    distinct whole numbers, and either more than half of them are ids in the edges, or they count
+    the rows from 0 or 1. Columns whose name is that of a label, and row numbers beside ids, are
+    left out.
 
     Parameters
     ----------
@@ -87,26 +93,38 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
             codes, ids = index_array_ids(ids, feat.shape[0], path)
             feat = feat[np.argsort(codes)]
         return Features(path, feat, ids, [f"{path.name}: {note}" for note in notes])
-    text = open_text(path)
-    first, rest = text.sample[0], text.sample[1:]
-    if has_header(first, rest, lambda names: names[0] in ID_NAMES) or _counts(first):
+    return _read_text(open_text(path), edge_names, missing)
+
+
+def _read_text(text: TextFile, edge_names: np.ndarray, missing: str) -> Features:
+    path = text.path
+    if _has_header(text):
         text = text.without_header()
     width = text.num_columns
+    roles = _Roles.of(text)
     # The first column may contain ids, so it is read as text, unless it is the only column.
-    columns = text.read({column: np.float32 for column in range(min(1, width - 1), width)})
-    ids, notes = None, text.notes()
-    if width > 1:
-        codes, names = index_ids(columns[0])
-        if _holds_ids(text, codes, names, edge_names):
-            check_rows_by_id(text, codes, names)
-            ids = names
-            notes.append(f"{path.name}: features joined by the ids in the first column")
-            columns = columns[1:]
-        else:
-            columns[0] = _as_numbers(names)[codes]
+    as_text = {*roles.ids, *roles.labels, *roles.texts, *([0] if width > 1 else [])}
+    columns = text.read({c: np.float32 for c in range(width) if c not in as_text})
+    notes = text.notes()
+    id_column, indexed = _id_column(text, roles, columns, edge_names)
+    left_out = _left_out(text, roles, id_column)
+    notes += [f"{path.name}: {note}" for note in left_out.values()]
+    ids = None
+    if id_column is not None and indexed is not None:
+        codes, ids = indexed
+        check_rows_by_id(text, codes, ids)
+        where = "the first column" if id_column == 0 else f"column {_name(text, id_column)}"
+        notes.append(f"{path.name}: features joined by the ids in {where}")
+    kept = [c for c in range(width) if c != id_column and c not in left_out]
+    if not kept:
+        raise InputError(f"{path}: no column of features is left: {'; '.join(left_out.values())}")
+    text_columns = [c for c in kept if c in roles.texts or c in roles.ids]
+    if text_columns:
+        text.check_rows(numbers=text_columns)
+    numbers = [_as_numbers(columns[c]) if c in as_text else columns[c] for c in kept]
     try:
         filled: list[str] = []
-        feat = as_features(np.column_stack(columns), path, missing, filled)
+        feat = as_features(np.column_stack(numbers), path, missing, filled)
         if filled:
             text.check_rows()
             notes += [f"{path.name}: {note}" for note in filled]
@@ -114,6 +132,137 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
         text.check_rows()  # a row that is too short reads as NaN, and this names its line
         raise
     return Features(path, feat if ids is None else feat[np.argsort(codes)], ids, notes)
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """Columns that are no features by their names, or by the text in their first rows.
+
+    Attributes
+    ----------
+    ids, labels, row_numbers : tuple of int
+        Columns with such a name.
+    texts : tuple of int
+        Other columns with text in the first rows.
+    """
+
+    ids: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    row_numbers: tuple[int, ...] = ()
+    texts: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, text: TextFile) -> "_Roles":
+        """Find the columns."""
+        names = text.header or ()
+        if len(names) != text.num_columns:
+            return cls()
+        has_x = "x" in map(words, names)  # then y is a coordinate
+        ids = [c for c, name in enumerate(names) if is_id(name)]
+        labels = [
+            c
+            for c, name in enumerate(names)
+            if c not in ids and is_label(name) and not (has_x and words(name) == "y")
+        ]
+        rows = [c for c, name in enumerate(names) if is_row_number(name) and (c == 0 or not name)]
+        texts = [
+            c
+            for c in range(1, text.num_columns)
+            if c not in (*ids, *labels)
+            and sum(not _is_value(row[c].strip()) for row in text.sample if len(row) > c)
+            > len(text.sample) / 2
+        ]
+        return cls(tuple(ids), tuple(labels), tuple(rows), tuple(texts))
+
+
+def _is_value(cell: str) -> bool:
+    return is_number(cell) or cell.lower() in ("true", "false")  # the parser reads 1 and 0
+
+
+def _has_header(text: TextFile) -> bool:
+    first, rest = text.sample[0], text.sample[1:]
+    if text.short_header:
+        return not any(map(is_number, first))
+    return has_header(first, rest, lambda names: any(map(is_id, names))) or _counts(first)
+
+
+def _name(text: TextFile, column: int) -> str:
+    return repr(text.header[column]) if text.header else str(column + 1)
+
+
+def _id_column(
+    text: TextFile, roles: _Roles, columns: list[np.ndarray], edge_names: np.ndarray
+) -> tuple[int | None, tuple[np.ndarray, np.ndarray] | None]:
+    """Find the column of the ids, and apply `index_ids` to it."""
+    if text.num_columns == 1:
+        return None, None
+
+    def names_all(column: int) -> bool:
+        names = index_ids(columns[column])[1]
+        return len(edge_names) > 0 and bool((positions(names, edge_names) >= 0).all())
+
+    if len(roles.ids) == 1:
+        return roles.ids[0], index_ids(columns[roles.ids[0]])
+    if roles.ids:
+        fitting = [column for column in roles.ids if names_all(column)]
+        if len(fitting) != 1:
+            shown = " and ".join(_name(text, column) for column in roles.ids)
+            raise InputError(
+                f"{text.path}: columns {shown} may hold the ids of the nodes: remove or rename all "
+                "but one"
+            )
+        return fitting[0], index_ids(columns[fitting[0]])
+    codes, names = index_ids(columns[0])
+    # A name of a node beside the row numbers of a data frame.
+    if 0 in roles.row_numbers and not names_all(0):
+        named = [column for column in roles.texts if names_all(column)]
+        if len(named) == 1:
+            return named[0], index_ids(columns[named[0]])
+    holds = _holds_ids(text, codes, names, edge_names)
+    rivals = [] if holds and is_text(names) else _other_ids(text, columns, edge_names)
+    named = [c for c in rivals if text.header and words(text.header[c]).endswith("id")]
+    if len(named) == 1 and (not holds or 0 in roles.row_numbers):
+        return named[0], index_ids(columns[named[0]].astype(np.int64))
+    if rivals:
+        shown = " and ".join(_name(text, c) for c in ([0] if holds else []) + rivals)
+        raise InputError(
+            f"{text.path}: column{'s' if holds or len(rivals) > 1 else ''} {shown} may hold the "
+            "ids of the nodes: write `node` above the ids, and leave out a column of row numbers"
+        )
+    return (0, (codes, names)) if holds else (None, None)
+
+
+def _other_ids(text: TextFile, columns: list[np.ndarray], edge_names: np.ndarray) -> list[int]:
+    """Columns of numbers behind the first that hold the ids of all nodes, each once."""
+    if is_text(edge_names) or len(edge_names) < 3:
+        return []
+    found = []
+    for column in range(1, text.num_columns):
+        sampled = [row[column].strip() for row in text.sample if len(row) > column]
+        if len(set(sampled)) < len(sampled) or not all(map(_DIGITS.fullmatch, sampled)):
+            continue
+        values = columns[column]
+        if values.dtype == object:
+            continue
+        distinct = np.unique(values[np.isfinite(values)])
+        if len(distinct) == len(values) and np.isin(edge_names.astype(np.float32), distinct).all():
+            found.append(column)
+    return found
+
+
+def _left_out(text: TextFile, roles: _Roles, id_column: int | None) -> dict[int, str]:
+    """Columns that are no features, each with a note that says so."""
+    found = {}
+    for column in roles.labels:
+        if column != id_column:
+            found[column] = (
+                f"column {_name(text, column)} left out of the features, because labels must not "
+                "be trained on: rename it if it is a feature"
+            )
+    for column in roles.row_numbers:
+        if id_column is not None and column != id_column:
+            found[column] = f"column {column + 1} ({_name(text, column)}) left out: it numbers rows"
+    return found
 
 
 def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> None:
@@ -131,7 +280,7 @@ def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> No
     InputError
         An id is missing, spans several lines or occurs twice.
     """
-    fault = unusable(names)
+    fault = unusable(names, text.missing_ids() if is_text(names) else ())
     if fault:
         raise text.error(int(np.argmax(codes == fault[0])), fault[1])
     row = repeated_row(codes)
@@ -254,7 +403,7 @@ def _counts(first: list[str]) -> bool:
 def _holds_ids(
     text: TextFile, codes: np.ndarray, names: np.ndarray, edge_names: np.ndarray
 ) -> bool:
-    if text.header and (not text.header[0] or text.header[0].lower() in ID_NAMES):
+    if text.header and not text.header[0]:
         return True
     known = positions(names, edge_names) >= 0
     if not is_text(names):
@@ -272,6 +421,8 @@ def _holds_ids(
     return True
 
 
-def _as_numbers(names: np.ndarray) -> np.ndarray:
+def _as_numbers(cells: np.ndarray) -> np.ndarray:
+    codes, spelled = pd.factorize(cells)
     with np.errstate(over="ignore"):
-        return np.array([np.nan if n in MISSING else float(n) for n in names]).astype(np.float32)
+        numbers = [np.nan if cell.strip() in MISSING else float(cell) for cell in spelled]
+        return np.array(numbers).astype(np.float32)[codes]

@@ -16,20 +16,18 @@ from user_dgl.data.edge_list.features import (
     load_array,
     load_npz_array,
 )
+from user_dgl.data.edge_list.names import is_id, is_label, is_row_number
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.ids import (
-    ID_NAMES,
     index_ids,
     is_text,
     positions,
     spelling_hint,
     tidy_ids,
 )
-from user_dgl.data.reading.text import MISSING, TextFile, has_header, open_text
+from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
 from user_dgl.errors import InputError
-
-_LABEL_NAMES = frozenset(("label", "labels", "class", "classes", "cluster", "group", "community"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +95,50 @@ def read_label_rows(path: Path) -> LabelRows:
             return LabelRows(path, values)
         return LabelRows(path, values, None, *index_array_ids(ids, len(values), path))
     text = open_text(path, single_column=True)
-    if has_header(text.sample[0], text.sample[1:], _names_columns):
+    if _has_header(text):
         text = text.without_header()
     width = text.num_columns
-    if width > 2:
-        raise text.error(0, f"{width} columns: expected `label` or `id label` lines")
     if width == 1:
         return LabelRows(path, _tidy(text.read_lines()), text)
-    ids, values = text.read({})
-    codes, names = index_ids(ids)
+    id_column, label_column = _find_columns(text)
+    columns = text.read({})
+    if width > 2:
+        text.check_rows()
+    codes, names = index_ids(columns[id_column])
     check_rows_by_id(text, codes, names)
-    return LabelRows(path, _tidy(values), text, codes, names)
+    return LabelRows(path, _tidy(columns[label_column]), text, codes, names)
+
+
+def _has_header(text: TextFile) -> bool:
+    first, rest = text.sample[0], text.sample[1:]
+    if text.short_header:
+        # Row names stand in front, or the first row is an id whose label is missing.
+        ids = [row[0].strip() for row in rest]
+        words = not any(map(is_number, first))
+        return words and (_names_columns(first) or all(map(is_number, ids)))
+    return has_header(first, rest, _names_columns)
+
+
+def _find_columns(text: TextFile) -> tuple[int, int]:
+    """Find the columns of the ids and of the labels."""
+    names = text.header or ()
+    if len(names) == text.num_columns:
+        ids = [c for c, name in enumerate(names) if is_id(name)]
+        labels = [c for c, name in enumerate(names) if is_label(name) and c not in ids]
+        others = [c for c, name in enumerate(names) if c not in ids and not is_row_number(name)]
+        if len(ids) == 1 and len(labels) != 1 and len(others) == 1:
+            labels = others
+        if not ids and len(labels) == 1 and len(names) == 2:
+            ids = [1 - labels[0]]
+        if len(ids) == len(labels) == 1:
+            return ids[0], labels[0]
+    if text.num_columns > 2:
+        raise text.error(
+            0,
+            f"{text.num_columns} columns: expected `label` or `id label` lines, or a header with "
+            "one name such as `node` and one such as `label`",
+        )
+    return 0, 1
 
 
 def match_labels(
@@ -201,7 +232,7 @@ def read_labels(path: Path, node_ids: tuple[str, ...] | None, num_nodes: int) ->
 
 
 def _names_columns(names: list[str]) -> bool:
-    return names[-1] in _LABEL_NAMES or (len(names) > 1 and names[0] in ID_NAMES)
+    return any(map(is_label, names)) or (len(names) > 1 and any(map(is_id, names)))
 
 
 def _tidy(values: Iterable[str]) -> np.ndarray:

@@ -1,41 +1,29 @@
 """Read GraphML files. The node attributes ``feat_*`` are features, and ``label`` is the class."""
 
 import io
-import math
 import re
-import warnings
 from pathlib import Path
-from typing import Any
-from xml.parsers import expat
 
 import networkx as nx
-import numpy as np
-import scipy.sparse as sp
 
-from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
+from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.formats.networkx_graph import XmlChecker, from_networkx, names_of, parsed
 from user_dgl.data.reading.files import read_bytes
-from user_dgl.data.reading.ids import as_text, index_ids
-from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_pairs
 from user_dgl.errors import InputError
-from user_dgl.graph import Graph
 
-FEATURE_PREFIX = "feat_"
-LABEL = "label"
-_WEIGHT = "weight"
 # The graph of networkx needs this multiple of the file's size.
 _COPIES = 10
-# Name and attributes of each node.
-_Nodes = list[tuple[str, dict[str, Any]]]
+# igraph numbers the nodes so, and keeps their names in an attribute.
+_IGRAPH = re.compile(r"n[0-9]+")
 
 
 def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
     """Load graph, features and labels of a GraphML file, gzipped or not.
 
-    The node attributes ``feat_*`` are the features, sorted by their numbers or, if the rest of the
-    name is not a number, by name. The node attribute ``label`` is the class. If it is different for
-    every node, it is treated as a name and not used. The edge attribute ``weight`` is used, and an
-    edge of weight 0 is not an edge. A file that declares an entity is refused, so that no entity is
-    ever expanded.
+    Attributes and weights are read as `user_dgl.data.formats.networkx_graph.from_networkx` says.
+    A file that declares an entity is refused, so that no entity is ever expanded. If the ids are
+    n0, n1, ..., as igraph writes them, and the attribute ``name`` is different for every node, the
+    names are the ids.
 
     Parameters
     ----------
@@ -56,175 +44,12 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
         negative.
     """
     data = read_bytes(path, _COPIES)
-    _Checker(path).check(data)
-    graph = _parse(data, path)
-    notes: list[str] = []
+    XmlChecker(path).check(data)
+    graph = parsed(
+        lambda: nx.read_graphml(io.BytesIO(data), force_multigraph=True), path, "GraphML"
+    )
     if not len(graph):
         raise InputError(f"{path}: no nodes: expected node elements in the graph")
-    codes, names = index_ids(np.array(list(graph), dtype=object))
-    if len(names) < len(codes):
-        raise InputError(f"{path}: some ids differ only by blanks around them: rename them")
-    order = np.argsort(codes)
-    nodes = [(name, graph.graph["node_default"] | values) for name, values in graph.nodes.items()]
-    feat = _features(nodes, path, missing, notes)
-    labels = _labels(nodes, path, notes)
-    pairs = _edges(graph, dict(zip(graph, codes.tolist(), strict=True)), path, notes)
-    return AttributedGraph(
-        pairs,
-        None if feat is None else feat[order],
-        None if labels is None else labels[order],
-        tuple(as_text(names).tolist()),
-        tuple(notes),
-    )
-
-
-class _Checker:
-    """Parser that finds faults which networkx accepts silently, with their line numbers.
-
-    Parameters
-    ----------
-    path : Path
-        Name for messages.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.parser = expat.ParserCreate(namespace_separator=" ")
-        self.parser.EntityDeclHandler = self.refuse_entity
-        self.parser.StartElementHandler = self.element
-        self.num_graphs = 0
-        self.nodes: set[str] = set()
-        self.ends: list[tuple[int, str, str]] = []
-
-    def check(self, data: bytes) -> None:
-        """Raise `InputError` if the file is malformed or its parts do not fit each other."""
-        try:
-            self.parser.Parse(data, True)
-        except expat.ExpatError as error:
-            problem = expat.ErrorString(error.code)
-            raise InputError(f"{self.path}:{error.lineno}: not XML: {problem}: fix it") from None
-        except InputError:
-            raise
-        except (ValueError, LookupError) as error:  # the parser does not know the encoding
-            problem = one_line(error)
-            raise InputError(f"{self.path}: not XML ({problem}): save it as UTF-8") from None
-        if self.num_graphs != 1:
-            raise InputError(f"{self.path}: holds {self.num_graphs} graphs: expected one")
-        for line, source, target in self.ends:
-            for name in (source, target):
-                if name not in self.nodes:
-                    raise InputError(
-                        f"{self.path}:{line}: edge to node {name!r}, but no node element has this "
-                        "id"
-                    )
-
-    def refuse_entity(self, name: str, *_: object) -> None:
-        """Handle the declaration of an entity."""
-        raise self.error(
-            f"entity {name!r}: entities are not supported: replace each one by its text"
-        )
-
-    def element(self, tag: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
-        kind = tag.rpartition(" ")[2]
-        if kind == "graph":
-            self.num_graphs += 1
-        elif kind == "hyperedge":
-            raise self.error("a hyperedge: expected edges between two nodes")
-        elif kind == "node":
-            name = self.attribute(attributes, "node", "id")
-            if name in self.nodes:
-                raise self.error(f"node {name!r} given twice: keep one")
-            self.nodes.add(name)
-        elif kind == "edge":
-            source = self.attribute(attributes, "edge", "source")
-            target = self.attribute(attributes, "edge", "target")
-            self.ends.append((self.parser.CurrentLineNumber, source, target))
-
-    def attribute(self, attributes: dict[str, str], element: str, name: str) -> str:
-        """Return an attribute of an element, which must not be missing or blank."""
-        if not attributes.get(name, "").strip():
-            raise self.error(f"{element} without {name}: add it")
-        return attributes[name]
-
-    def error(self, problem: str) -> InputError:
-        """Make an error that names the current line."""
-        return InputError(f"{self.path}:{self.parser.CurrentLineNumber}: {problem}")
-
-
-def _parse(data: bytes, path: Path) -> nx.Graph:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # networkx warns about parts that are not used here
-            return nx.read_graphml(io.BytesIO(data), force_multigraph=True)
-    except Exception as error:  # networkx raises many kinds on odd values
-        raise InputError(f"{path}: not a usable GraphML file ({one_line(error)}): fix it") from None
-
-
-def _features(nodes: _Nodes, path: Path, missing: str, notes: list[str]) -> sp.csr_matrix | None:
-    columns = sorted(
-        {key for _, values in nodes for key in values if key.startswith(FEATURE_PREFIX)},
-        key=_natural,
-    )
-    if not columns:
-        return None
-    dense = np.full((len(nodes), len(columns)), np.nan, dtype=np.float32)
-    for row, (name, values) in enumerate(nodes):
-        for column, key in enumerate(columns):
-            if key in values:
-                dense[row, column] = _number(values[key], f"{path}: node {name!r}: {key}")
-    notes.append(f"{len(columns)} features {FEATURE_PREFIX}*")
-    return as_features(dense, path, missing, notes)
-
-
-def _natural(key: str) -> tuple[float, str]:
-    number = key.removeprefix(FEATURE_PREFIX)
-    return (int(number), "") if re.fullmatch("[0-9]{1,9}", number) else (math.inf, number)
-
-
-def _number(value: str | float, where: str) -> float:
-    if value == "":
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where}={value!r} is not a number: fix it") from None
-
-
-def _labels(nodes: _Nodes, path: Path, notes: list[str]) -> np.ndarray | None:
-    values = [values.get(LABEL) for _, values in nodes]
-    labels = index_labels(np.array(values, dtype=object), path)
-    given = labels[labels >= 0]
-    if not len(given):
-        return None
-    if len(np.unique(given)) == len(given) > 2:
-        notes.append(f"{LABEL} is different for every node, so it is not used as a class")
-        return None
-    return labels
-
-
-def _edges(graph: nx.MultiGraph, place: dict[str, int], path: Path, notes: list[str]) -> Graph:
-    default = graph.graph["edge_default"].get(_WEIGHT, 1.0)
-    sources: list[int] = []
-    targets: list[int] = []
-    weights: list[float] = []
-    zeros = 0
-    for source, target, value in graph.edges(data=_WEIGHT, default=default):
-        weight = _number(value, f"{path}: edge {source!r} to {target!r}: {_WEIGHT}")
-        if not (math.isfinite(weight) and weight >= 0):
-            raise InputError(
-                f"{path}: edge {source!r} to {target!r}: weight {value!r}: expected 0 or more"
-            )
-        if weight:
-            sources.append(place[source])
-            targets.append(place[target])
-            weights.append(weight)
-        zeros += weight == 0
-    u, v = np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
-    values = np.array(weights)
-    make = graph_from_entries if graph.is_directed() else graph_from_pairs
-    pairs, cleaned = make(len(place), u, v, values)
-    if zeros:
-        cleaned.append(f"{zeros} edges of weight 0 dropped")
-    notes.extend(cleaned)
-    return pairs
+    named = names_of(graph, ("name",)) if all(map(_IGRAPH.fullmatch, graph)) else None
+    read = from_networkx(graph, path, missing, named and named[1])
+    return read.with_notes("the attribute name holds the ids of the nodes") if named else read

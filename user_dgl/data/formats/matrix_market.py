@@ -53,7 +53,7 @@ def read_matrix_market(path: Path) -> sp.coo_matrix:
     InputError
         The file is unreadable, malformed (with the line) or cut off, or contains complex numbers.
     """
-    text = open_text(path)
+    text = open_text(path, comment=True)
     # The first line, for example: %%MatrixMarket matrix coordinate real general
     kinds = text.original.partition(b"\n")[0].decode(errors="replace").lower().split()
     layouts, fields = ("coordinate", "array"), ("real", "double", "integer", "pattern")

@@ -119,6 +119,28 @@ def read_bytes(path: Path, copies: float = 1) -> bytes:
         ) from None
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """Return the first bytes of a file; of the unpacked content if it is gzipped.
+
+    Raises
+    ------
+    InputError
+        The file is unreadable, or its gzip data are damaged.
+    """
+    file_size(path)
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            return gzip.GzipFile(fileobj=file).read(count) if packed else file.read(count)
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(f"{path}: {error.strerror}: check the path") from None
+        raise InputError(
+            f"{path}: damaged gzip ({one_line(error)}): download or create it again"
+        ) from None
+
+
 def unpacked_size(read: Callable[[int], bytes]) -> int:
     """Count the bytes of a stream. The count stops soon after it exceeds the available memory.
 

@@ -1,20 +1,30 @@
 """Node ids: int64 if every id is a whole number in its usual spelling, else text.
 
 The ids `007` and `7` differ. So one id with leading zeros, with a plus sign or with more than
-63 bits makes all ids text. Blanks around an id are ignored.
+63 bits makes all ids text. Blanks around an id are ignored. If all ids are whole numbers apart from
+a decimal point or an exponent, `7.0` is 7 and `1e+05` is 100000, as R and pandas write them.
+Composed and decomposed accents are one spelling.
 """
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Collection, Iterable
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ROUND = re.compile(r"(0|-?[1-9][0-9]{0,18})\.0+|-?[1-9](\.[0-9]+)?e\+?[0-9]{1,2}")
+# A spreadsheet shows long numbers so, and their last digits are lost.
+_SHORTENED = re.compile(r"-?[1-9][.,][0-9]+E\+[0-9]+")
 _INT64_MAX = 2**63 - 1
-ID_NAMES = frozenset(
-    ("id", "ids", "node", "nodes", "node_id", "nodeid", "node id", "vertex", "vertex_id", "name")
+# What programs write in place of an id that is missing: R, pandas, Python, SQL, spreadsheets.
+MISSING_IDS = frozenset(
+    ("", "NA", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "NaT", "null", "NULL", "None", "\\N")
 )
+# A larger share of rows without an id is no accident: then the table was misunderstood.
+_MOST_MISSING = 0.2
 
 
 def index_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -49,10 +59,75 @@ def tidy_ids(values: Iterable[object]) -> np.ndarray:
     """Return ids without surrounding blanks: int64 if all are whole numbers, else text."""
     text = [str(value).strip() for value in values]
     if text and all(map(_WHOLE.fullmatch, text)):
-        numbers = list(map(int, text))
-        if max(-min(numbers), max(numbers)) <= _INT64_MAX:
-            return np.array(numbers, dtype=np.int64)
+        return _as_int64(list(map(int, text)), text)
+    if text and all(_WHOLE.fullmatch(t) or _ROUND.fullmatch(t) for t in text):
+        numbers = [Decimal(t) for t in text]
+        if all(number == int(number) for number in numbers):
+            return _as_int64(list(map(int, numbers)), text)
+    if not all(map(str.isascii, text)):
+        text = [unicodedata.normalize("NFC", t) for t in text]
     return np.array(text, dtype=object)
+
+
+def _as_int64(numbers: list[int], text: list[str]) -> np.ndarray:
+    fits = max(-min(numbers), max(numbers)) <= _INT64_MAX
+    return np.array(numbers, dtype=np.int64) if fits else np.array(text, dtype=object)
+
+
+def respelled(values: np.ndarray, names: np.ndarray) -> str | None:
+    """Return a note if `index_ids` reads some of these ids in another spelling, else None.
+
+    Parameters
+    ----------
+    values : ndarray (M,)
+        int64, or an object array of text.
+    names : ndarray (N,)
+        What `index_ids` makes of them.
+    """
+    if values.dtype != object or (is_text(names) and all(map(str.isascii, names))):
+        return None
+    written = [str(value).strip() for value in pd.unique(values)]
+    read = tidy_ids(written)
+    others = [
+        (old, new) for old, new in zip(written, read.tolist(), strict=True) if old != str(new)
+    ]
+    if not others:
+        return None
+    old, new = others[0]
+    return f"{len(others)} ids are read in another spelling, such as {old!r} as {str(new)!r}"
+
+
+def drop_missing(
+    codes: np.ndarray, names: np.ndarray, missing: Collection[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Find the rows of edges without an id at one of their ends.
+
+    Parameters
+    ----------
+    codes : int64 (2, M)
+        Ends of the edges, as positions in ``names``.
+    names : ndarray (N,)
+        Distinct ids, as `index_ids` returns them.
+    missing : collection of str
+        What stands in place of an id that is missing.
+
+    Returns
+    -------
+    codes, names : ndarray
+        The same without the rows, or unchanged where too many rows lack an id.
+    kept : bool (M,) or None
+        The rows that are left; None if all of them are.
+    """
+    if not is_text(names):
+        return codes, names, None
+    without = np.array([name in missing for name in names])
+    if not without.any():
+        return codes, names, None
+    kept = ~without[codes].any(axis=0)
+    if (~kept).sum() > _MOST_MISSING * len(kept):
+        return codes, names, None
+    again, left = index_ids(names[codes[:, kept].ravel()])
+    return again.reshape(2, -1), left, kept
 
 
 def may_respell(body: bytes) -> bool:
@@ -128,8 +203,15 @@ def spelling_hint(name: object) -> str:
     return f" (a program wrote this id with a decimal point: write {whole[1]})" if whole else ""
 
 
-def unusable(names: np.ndarray) -> tuple[int, str] | None:
-    """Find an id that is empty or contains a line end.
+def unusable(names: np.ndarray, missing: Collection[str] = ("",)) -> tuple[int, str] | None:
+    """Find an id that is missing, shortened by a spreadsheet, or contains a line end.
+
+    Parameters
+    ----------
+    names : ndarray (N,)
+        Distinct ids.
+    missing : collection of str
+        What stands in place of an id that is missing.
 
     Returns
     -------
@@ -138,8 +220,10 @@ def unusable(names: np.ndarray) -> tuple[int, str] | None:
     """
     if is_text(names):
         for code, name in enumerate(names):
-            if not name:
+            if name in missing:
                 return code, "an id is missing: add it or remove the row"
+            if _SHORTENED.fullmatch(name):
+                return code, f"a spreadsheet cut the id {name}: export the full number as text"
             if "\n" in name:
                 return code, "an id spans several lines: is a quotation mark left open?"
     return None

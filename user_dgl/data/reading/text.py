@@ -7,7 +7,6 @@ the rows up to the faulty line. So files of many million lines can be read.
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,21 +18,38 @@ import pandas as pd
 
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.data.reading.files import ending, read_bytes
+from user_dgl.data.reading.foreign import HEAD, refuse_files
+from user_dgl.data.reading.ids import MISSING_IDS
+from user_dgl.data.reading.lines import (
+    ANY_MARK,
+    find_comments,
+    numbered_lines,
+    plain_quotes,
+    quoted_brackets,
+    without_braces,
+    without_comments,
+)
+from user_dgl.data.reading.separators import (
+    SAMPLE_ROWS,
+    SEPARATORS,
+    find_separator,
+    split,
+    split_or_whole,
+    usual_width,
+)
 from user_dgl.errors import InputError
 
-_SAMPLE_ROWS = 20
 # Reading needs at least this multiple of the file's size: the file, its parsed part, the columns.
 _COPIES = 3
 # R, pandas and spreadsheets write a missing number or label in these ways.
 MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
-# If several separators fit equally well, the first of these is taken: `1;2;0,5` is three cells.
-# Blanks come last, because they also occur inside text.
-_SEPARATORS = ("\t", ";", ",")
-_COMMENT_LINE = re.compile(rb"\n[ \t]*[#%][^\n]*")
 # In rows separated by semicolons: a number with a decimal comma, and a number with a decimal
 # point. If the second occurs, commas are not decimal commas.
 _DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
 _DECIMAL_POINT = re.compile(rb"(?m)(?:^|(?<=;))[ \t]*[-+]?[0-9,]*\.[0-9]+[ \t]*(?=;|$)")
+# What `TextFile.spread_sample` reads: rows at the start, and bytes at each of four places below.
+_HEAD_ROWS = 2000
+_BLOCK = 2**15
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
 
 
@@ -60,13 +76,22 @@ class TextFile:
     body : bytes
         The part that is parsed: without BOM, comment lines and header.
     separator : str
-        ``\\t``, ``;``, ``,`` or a blank, which stands for any run of blanks and tabs.
+        ``\\t``, ``;``, ``,``, ``|`` or a blank, which stands for any run of blanks and tabs.
+    comment : pattern
+        Matches the lines that are comments.
     num_comments : int
-        Number of comment lines (first character ``#`` or ``%``) that `body` leaves out.
+        Number of comment lines that `body` leaves out.
     num_decimal_commas : int
         Number of values with a decimal comma, such as 0,5. `original` and `body` contain 0.5.
     header : tuple of str, or None
-        Cells of the header. None until `without_header` has removed the header from `body`.
+        Names of the columns, one for each. None until `without_header` has removed the header
+        from `body`.
+    header_line : str
+        The line of the header, which may stand again among the rows, and is left out there too.
+    num_headers : int
+        How often the header stands again among the rows.
+    num_braces : int
+        Number of rows with attributes in braces, which are left out.
     """
 
     path: Path
@@ -76,11 +101,40 @@ class TextFile:
     num_comments: int
     num_decimal_commas: int = 0
     header: tuple[str, ...] | None = None
+    comment: re.Pattern[bytes] = ANY_MARK
+    header_line: str | None = None
+    num_headers: int = 0
+    num_braces: int = 0
 
     @cached_property
     def sample(self) -> list[list[str]]:
         """Cells of the first data rows."""
-        return [cells for _, cells in islice(self.rows(), _SAMPLE_ROWS)]
+        return [cells for _, cells in islice(self.rows(), SAMPLE_ROWS)]
+
+    def comment_above(self) -> list[str]:
+        """Return the cells of the last line above the first row, if it is a comment."""
+        first = next(self.rows())[0]
+        above = self.original.split(b"\n", first)[: first - 1]
+        if not above or not self.comment.match(above[-1]):
+            return []
+        line = above[-1].decode(errors="replace").strip().lstrip("#%").strip()
+        return [cell.strip() for cell in split_or_whole(line, self.separator)]
+
+    def spread_sample(self) -> tuple[list[list[str]], list[list[str]]]:
+        """Return the cells of more rows: the first ones, and these with rows from further down.
+
+        All rows that are returned have as many cells as the first one.
+        """
+        width = self.num_columns
+        head = [cells for _, cells in islice(self.rows(), _HEAD_ROWS) if len(cells) == width]
+        spread = list(head)
+        for place in range(1, 5):
+            block = self.body[len(self.body) * place // 5 :][:_BLOCK]
+            lines = block.decode(errors="replace").split("\n")[1:-1]
+            if len(self.body) > 10 * _BLOCK:
+                cells = (split_or_whole(line, self.separator) for line in lines)
+                spread += [row for row in cells if len(row) == width]
+        return head, spread
 
     @property
     def num_columns(self) -> int:
@@ -90,16 +144,41 @@ class TextFile:
     def without_header(self) -> "TextFile":
         """Return the file with its first row as header instead of data.
 
+        The header may have a name fewer than the rows have cells, as R and pandas write it: then
+        the first column has no name. The same line among the rows is left out as well.
+
         Raises
         ------
         InputError
             There are no rows below the header.
         """
         blank = _BLANK_START.match(self.body)
-        body = self.body[blank.end() if blank else 0 :].partition(b"\n")[2]
+        line, _, body = self.body[blank.end() if blank else 0 :].partition(b"\n")
+        again = b"\n" + line + b"\n"
+        body, count = b"\n" + body, 0
+        while found := body.count(again):  # one pass misses every other of several in a row
+            body, count = body.replace(again, b"\n"), count + found
+        if body.endswith(again[:-1]):
+            body, count = body[: -len(line)], count + 1
+        body = body.removeprefix(b"\n")
         if not body.strip():
             raise InputError(f"{self.path}: only a header: expected data rows below it")
-        return replace(self, body=body, header=tuple(c.strip() for c in self.sample[0]))
+        names = tuple(cell.strip() for cell in self.sample[0])
+        if self.short_header:
+            names = ("", *names)
+        text = line.decode(errors="replace")
+        return replace(self, body=body, header=names, header_line=text, num_headers=count)
+
+    @property
+    def short_header(self) -> bool:
+        """Whether the first row has a cell fewer than the next rows.
+
+        R and pandas write such a header: the names of the rows have no name themselves. If the
+        last cells of the rows are empty, the rows just end with a separator.
+        """
+        first, *rest = self.sample
+        longer = [row for row in rest if len(row) == len(first) + 1]
+        return bool(rest) and 2 * len(longer) > len(rest) and any(row[-1].strip() for row in longer)
 
     def notes(self) -> list[str]:
         """Return notes on comment lines, decimal commas and the header."""
@@ -113,6 +192,15 @@ class TextFile:
         if self.header:
             shown = ", ".join(self.header[:6]) + (", ..." if len(self.header) > 6 else "")
             lines.append(f"{self.path.name}: first row taken as header ({shown})")
+        if self.num_headers:
+            lines.append(
+                f"{self.path.name}: the header stands again in {self.num_headers} rows, which are "
+                "left out"
+            )
+        if self.num_braces:
+            lines.append(
+                f"{self.path.name}: attributes in braces in {self.num_braces} rows ignored"
+            )
         return lines
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -120,8 +208,38 @@ class TextFile:
 
         This is slow, so it serves only samples and the search for faulty rows.
         """
-        rows = _rows(self.path, self.original, self.separator)
-        return islice(rows, 1, None) if self.header else rows
+        for number, line in numbered_lines(self.original, self._blanks, self.comment):
+            if line == self.header_line:
+                continue
+            try:
+                cells = split(line, self.separator)
+            except csv.Error as error:  # a cell beyond csv.field_size_limit
+                raise InputError(
+                    f"{self.path}:{number}: cannot be split ({one_line(error)}): is a quotation "
+                    "mark left open?"
+                ) from None
+            yield number, cells
+
+    @property
+    def _blanks(self) -> bytes:
+        # A line is blank if pandas skips it. In a tab-separated file, tabs separate empty cells, so
+        # a line of tabs is not blank.
+        return b" \n" if self.separator == "\t" else b" \t\n"
+
+    def missing_ids(self) -> set[str]:
+        """Return what stands in place of missing ids, see `user_dgl.data.reading.ids.MISSING_IDS`.
+
+        In quotation marks everywhere, ``"NA"`` is an id: R and other programs do not quote what is
+        missing.
+        """
+        mark = rb" \t" if self.separator == " " else re.escape(self.separator).encode()
+        found = {""}
+        for word in sorted(MISSING_IDS - {""}):
+            if word.encode() in self.body:
+                bare = rb"(?m)(?:^|[" + mark + rb"])[ \t]*" + re.escape(word).encode()
+                if re.search(bare + rb"[ \t]*(?:[" + mark + rb"]|$)", self.body):
+                    found.add(word)
+        return found
 
     def line_of(self, row: int) -> int:
         """Return the line number (from 1) of a data row (from 0)."""
@@ -248,22 +366,41 @@ class TextFile:
         raise AssertionError("pandas and Python disagree on UTF-8")
 
 
-def open_text(path: Path, *, single_column: bool = False) -> TextFile:
-    """Read a delimited text file and find its separator.
+def open_text(
+    path: Path,
+    *,
+    single_column: bool = False,
+    of_edges: bool = False,
+    separator: str = "auto",
+    comment: bool | str = "auto",
+    names_ends: Callable[[list[str]], bool] = lambda names: False,
+) -> TextFile:
+    """Read a delimited text file and find its separator and its comments.
 
     Parameters
     ----------
     path : Path
     single_column : bool
         Whether a row may be a single text that contains blanks.
+    of_edges : bool
+        Whether the rows are edges: attributes in braces at the end of a row are then left out, and
+        a tuple or a list is one id.
+    separator : str
+        A name in `SEPARATORS`, or ``auto``.
+    comment : bool or ``auto``
+        Whether lines that start with ``#`` or ``%`` are comments, see
+        `user_dgl.data.reading.lines.find_comments`.
+    names_ends : callable
+        Whether cells are the names of the ends of edges.
 
     Raises
     ------
     InputError
-        The file is missing, empty or not text.
+        The file is missing, empty or not text, or lines may be comments as well as rows.
     """
     path = Path(path)
     data = read_bytes(path, _COPIES)
+    refuse_files(path, data[:HEAD])
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError(f"{path}: UTF-16 text: save it as UTF-8")
     if b"\0" in data:
@@ -278,17 +415,31 @@ def open_text(path: Path, *, single_column: bool = False) -> TextFile:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    body, num_comments = data, 0
-    if b"#" in data or b"%" in data:
-        body, num_comments = _COMMENT_LINE.subn(b"", b"\n" + data)
-        body = body.removeprefix(b"\n")
+    data, num_braces = plain_quotes(data), 0
+    probe = data
+    if of_edges:
+        data, num_braces = without_braces(data)
+        data, probe = quoted_brackets(data)
+    found = SEPARATORS.get(separator) or find_separator(probe, single_column, of_edges)
+    width = usual_width(data, found)
+    if not width:  # every line has a mark
+        marked = data.replace(b"#", b"").replace(b"%", b"")
+        found = SEPARATORS.get(separator) or find_separator(marked, single_column, of_edges)
+
+    def cells_of(line: str) -> list[str]:
+        return split_or_whole(line, found)
+
+    comments = find_comments(path, data, comment, cells_of, width, names_ends)
+    body, num_comments = without_comments(data, comments)
     if not body.strip():
         raise InputError(f"{path}: no rows: the file is empty or holds only comments")
-    separator, num_commas = _find_separator(data, single_column), 0
-    if separator == ";" and not _DECIMAL_POINT.search(body):
+    num_commas = 0
+    if found == ";" and not _DECIMAL_POINT.search(body):
         body, num_commas = _DECIMAL_COMMA.subn(rb"\1.\2", body)
         data = _DECIMAL_COMMA.sub(rb"\1.\2", data)
-    return TextFile(path, data, body, separator, num_comments, num_commas)
+    return TextFile(
+        path, data, body, found, num_comments, num_commas, comment=comments, num_braces=num_braces
+    )
 
 
 def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[np.ndarray]]:
@@ -310,7 +461,7 @@ def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[n
     InputError
         The number of columns is different, or `open_text` or `TextFile.read` failed.
     """
-    text = open_text(path)
+    text = open_text(path, comment=True)
     if text.num_columns != len(dtypes):
         raise text.error(0, f"{text.num_columns} columns, expected {len(dtypes)}")
     return text, text.read(dict(enumerate(dtypes)))
@@ -350,62 +501,3 @@ def has_header(first: list[str], rest: list[list[str]], known: Callable[[list[st
         if all(map(is_number, cells)) and not set(cells) <= set(MISSING)
     ]
     return bool(above_numbers) and not any(above_numbers)
-
-
-def _lines(data: bytes, blanks: bytes) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(io.BytesIO(data), 1):
-        if line.strip(blanks) and line.lstrip(b" \t")[:1] not in (b"#", b"%"):
-            yield number, line.decode(errors="replace").removesuffix("\n")
-
-
-def _rows(path: Path, data: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    # A line is blank if pandas skips it. In a tab-separated file, tabs separate empty cells, so a
-    # line of tabs is not blank.
-    for number, line in _lines(data, b" \n" if separator == "\t" else b" \t\n"):
-        try:
-            cells = _split(line, separator)
-        except csv.Error as error:  # a cell beyond csv.field_size_limit
-            raise InputError(
-                f"{path}:{number}: cannot be split ({one_line(error)}): is a quotation mark left "
-                "open?"
-            ) from None
-        yield number, cells
-
-
-def _split(line: str, separator: str) -> list[str]:
-    if separator == " ":  # pandas splits here at blanks and tabs only, str.split() at more
-        line = line.replace("\t", " ").strip(" ")
-    if '"' not in line:
-        cells = line.split(separator)
-        return [cell for cell in cells if cell] if separator == " " else cells
-    # If a quotation mark is left open, the last cell keeps this line end. `check_rows` needs that.
-    return next(csv.reader([line + "\n"], delimiter=separator, skipinitialspace=True))
-
-
-def _split_or_whole(line: str, separator: str) -> list[str]:
-    try:
-        return _split(line, separator)
-    except csv.Error:  # the cell is too long, but another separator may split it
-        return [line]
-
-
-def _find_separator(data: bytes, single_column: bool) -> str:
-    lines = [line for _, line in islice(_lines(data, b" \t\n"), _SAMPLE_ROWS)]
-    best, best_score = "\t", (0.5, 0.0)
-    best_rows: list[list[str]] = []
-    for separator in (*_SEPARATORS, " "):
-        rows = [_split_or_whole(line, separator) for line in lines]
-        widths = Counter(len(row) for row in rows if len(row) > 1)
-        # The share of rows that it splits, then the share of rows with the most common length.
-        # Shares, because one malformed row must not hide the separator: the message about that row
-        # needs the separator to name the line.
-        score = (widths.total() / len(rows), max(widths.values(), default=0) / len(rows))
-        if score > best_score:
-            best, best_score, best_rows = separator, score, rows
-    if single_column and best_score != (1.0, 1.0):
-        # Either the rows are texts, some of which contain a blank, or they are ids with a label,
-        # and some labels are missing.
-        ids = [row[0] for row in best_rows if len(row) == 2]
-        if not 2 * len(ids) > len(lines) or len(set(ids)) < len(ids):
-            return "\t"
-    return best

@@ -1,0 +1,482 @@
+"""Read edges from delimited text: find the layout, the header and the columns, then the rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from user_dgl.data.attributed_graph import some
+from user_dgl.data.edge_list.contents import Guess, guess_ends
+from user_dgl.data.edge_list.layouts import TextOptions, names_ends, refuse_other_layouts
+from user_dgl.data.edge_list.names import (
+    Ends,
+    find_ends,
+    is_id,
+    is_label,
+    is_row_number,
+    is_weight,
+)
+from user_dgl.data.reading.ids import (
+    drop_missing,
+    index_ids,
+    is_text,
+    may_respell,
+    respelled,
+    tidy_ids,
+    unusable,
+)
+from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.errors import InputError
+
+# A first row without any later mention of its ids is probably a header, unless more than this share
+# of the rows is so.
+_FEW_ALONE = 0.02
+# A table of more columns without names is not searched for the ends.
+_MOST_COLUMNS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Edges of a text.
+
+    Attributes
+    ----------
+    u, v : int64 (M,)
+        Ends of the edges, as positions in ``names``.
+    names : ndarray
+        Distinct ids of the nodes.
+    notes : list of str
+        Lines for the user that say what was decided.
+    text : TextFile
+        The file.
+    ends : tuple of int
+        Its columns with the ends.
+    rows : int64 (M,) or None
+        The row of the file in which each edge stands; None if it is its position.
+    """
+
+    u: np.ndarray
+    v: np.ndarray
+    names: np.ndarray
+    notes: list[str]
+    text: TextFile
+    ends: tuple[int, int]
+    rows: np.ndarray | None = None
+
+    def error(self, name: int, problem: str) -> InputError:
+        """Make an error for the id ``names[name]``, with the first line that contains it."""
+        at = int(np.argmax((self.u == name) | (self.v == name)))
+        return self.text.error(at if self.rows is None else int(self.rows[at]), problem)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a text of edges.
+
+    Attributes
+    ----------
+    ends : tuple of int
+        Columns of the two ends.
+    weight : int or None
+        Column of the weights.
+    why : str
+        Why these are the ends, if that needs to be said.
+    """
+
+    ends: tuple[int, int]
+    weight: int | None = None
+    why: str = ""
+
+
+def open_edges(path: Path, options: TextOptions) -> TextFile:
+    """Open a text of edges, see `user_dgl.data.reading.text.open_text`."""
+    return open_text(
+        path,
+        of_edges=True,
+        separator=options.separator,
+        comment=options.comment,
+        names_ends=names_ends,
+    )
+
+
+def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Columns]:
+    """Find the header and the columns of the ends and of the weight.
+
+    Returns
+    -------
+    TextFile
+        With its header, if it has one.
+    Columns
+
+    Raises
+    ------
+    InputError
+        No two columns can hold the ends, or several pairs of columns can.
+    """
+    if options.layout == "auto":
+        refuse_other_layouts(text)
+    header = options.header
+    if header == "auto":
+        by_name = any(isinstance(c, str) and not c.isdigit() for c in options.columns)
+        header = by_name or _has_header(text)
+    if header:
+        text = text.without_header()
+    if text.num_columns < 2:
+        raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
+    if any(len(row) != text.num_columns for row in text.sample):
+        text.check_rows()  # the parser does not refuse rows that are too short
+    names = list(text.header) if text.header else _commented_header(text)
+    if options.columns:
+        ends = _chosen(text, options)
+        weights = [c for c, name in enumerate(names) if is_weight(name) and c not in ends]
+        return text, Columns(ends, weights[0] if weights else None)
+    if names and len(names) == text.num_columns:
+        return text, _by_name(text, names)
+    return text, _by_content(text)
+
+
+def _has_header(text: TextFile) -> bool:
+    first, rest = text.sample[0], text.sample[1:]
+    if rest and all(len(row) < len(first) for row in rest):
+        return False
+    found = find_ends(first)
+    # A joined file may have its header again among the first rows.
+    rest = [row for row in rest if _stripped(row) != _stripped(first)]
+    known = found.known >= 2 and not _looks_like_ids(found, rest)
+    if text.short_header:
+        # The first row may lack a cell by mistake: then it is no header.
+        counting = [row[0].strip() for row in rest[:3]] in (["0", "1", "2"], ["1", "2", "3"])
+        return not any(map(is_number, first)) and (known or counting)
+    if has_header(first, rest, lambda names: known):
+        return _above_numbers(first, rest) or not _names_nodes(first, rest)
+    # One known name, above text: `source,friend`.
+    recurs = any(cell.strip() in {c.strip() for row in rest for c in row} for cell in first)
+    return found.known >= 1 and bool(rest) and not recurs and not _looks_like_ids(found, rest)
+
+
+def _stripped(row: list[str]) -> list[str]:
+    return [cell.strip() for cell in row]
+
+
+def _above_numbers(first: list[str], rest: list[list[str]]) -> bool:
+    """Whether the first row stands above two columns of numbers and has no number in them."""
+    rest = [row for row in rest if len(row) == len(first)]
+    numbers = [c for c in range(len(first)) if rest and all(_counts(row[c]) for row in rest)]
+    return len(numbers) > 1 and not any(is_number(first[c].strip()) for c in numbers)
+
+
+def _looks_like_ids(found: Ends, rest: list[list[str]]) -> bool:
+    """Whether ids below look like the names of a numbered pair: gene1, gene2, gene3, ..."""
+    if found.stem is None:
+        return False
+    stem = found.stem.replace("_", "")
+    cells = {cell.strip().lower().replace("_", "") for row in rest for cell in row}
+    return any(cell.startswith(stem) and len(cell) <= len(stem) + 6 for cell in cells if cell)
+
+
+def _names_nodes(first: list[str], rest: list[list[str]]) -> bool:
+    # A first row that starts with an empty cell is a header above the index column of a data frame.
+    # Any other first row is data if one of its cells occurs again below.
+    cells = {cell.strip() for row in rest for cell in row} - {""}
+    return bool(first[0].strip()) and any(cell.strip() in cells for cell in first)
+
+
+def _commented_header(text: TextFile) -> list[str]:
+    """Names in a comment right above the first row, if they name ends and fit the columns."""
+    above = text.comment_above()
+    if above and len(above) == text.num_columns > 2 and find_ends(above).columns is not None:
+        return above
+    return []
+
+
+def _chosen(text: TextFile, options: TextOptions) -> tuple[int, int]:
+    """Columns that the user names or counts."""
+    header, chosen = list(text.header or ()), options.columns
+    shown = ", ".join(header) if header else f"1 to {text.num_columns}"
+    places = []
+    for name in chosen:
+        if isinstance(name, int) or (not header and name.isdigit()):
+            places.append(int(name) - 1)
+        else:
+            places.append(header.index(name) if header.count(name) == 1 else -1)
+    if len(set(places)) != 2 or not all(0 <= place < text.num_columns for place in places):
+        raise InputError(
+            f"{text.path}: data.columns names {' and '.join(map(str, chosen))}, the columns are "
+            f"{shown}: name two of them"
+        )
+    return places[0], places[1]
+
+
+def _by_name(text: TextFile, names: list[str]) -> Columns:
+    found = find_ends(names)
+    weights = [c for c, name in enumerate(names) if is_weight(name)]
+    ends = found.columns
+    if found.rivals:
+        pairs = [f"[{names[a]}, {names[b]}]" for a, b in found.rivals]
+        raise InputError(
+            f"{text.path}: the columns {' or '.join(pairs)} may hold the ends of the edges: "
+            f"set data.columns={pairs[0]}" + "".join(f" or {pair}" for pair in pairs[1:])
+        )
+    if ends is None:
+        # A column without name is the index column of a data frame, or is empty.
+        left = [c for c, name in enumerate(names) if not is_row_number(name) and c not in weights]
+        if not any(names):
+            left = [0, 1] if text.num_columns == 2 else []
+        if len(left) == 2 and _is_node_table(names[left[0]], names[left[1]]):
+            raise InputError(
+                f"{text.path}: columns {names[left[0]]} and {names[left[1]]}: a table of nodes and "
+                "no edges: give it as --features or --labels; if it holds edges, set "
+                f"data.columns=[{names[left[0]]}, {names[left[1]]}]"
+            )
+        if len(left) != 2:
+            raise InputError(
+                f"{text.path}: which of the columns {', '.join(names)} hold the ends of the "
+                f"edges? Set data.columns=[A, B]"
+            )
+        ends = (left[0], left[1])
+    if found.known < 2:
+        _check_kinds(text, ends)
+    weights = [c for c in weights if c not in ends]
+    return Columns(ends, weights[0] if weights else None)
+
+
+def _is_node_table(first: str, second: str) -> bool:
+    # `target` is a label, and an end of an edge.
+    labels = [is_label(name) and not find_ends([name]).known for name in (first, second)]
+    return (is_id(first) and labels[1]) or (is_id(second) and labels[0])
+
+
+def _check_kinds(text: TextFile, ends: tuple[int, int]) -> None:
+    """Refuse two columns with unknown names of which one cannot hold ids."""
+    sample = [[row[c] for c in ends] for row in text.sample]
+    guess = guess_ends(sample, sample)
+    if guess.ends is None:
+        names = [column_name(text, c) for c in ends]
+        raise InputError(
+            f"{text.path}: {' and '.join(names)}: {guess.why}: if they hold the ends of the edges, "
+            f"set data.columns=[{', '.join((text.header or ())[c] for c in ends)}]"
+        )
+
+
+def _by_content(text: TextFile) -> Columns:
+    if text.num_columns > _MOST_COLUMNS:
+        raise _unclear(text, Guess(None, (), f"{text.num_columns} columns without names"))
+    # Two columns need no comparison of their values.
+    head, spread = text.spread_sample() if text.num_columns > 2 else (text.sample, text.sample)
+    guess = guess_ends(head, spread)
+    if guess.ends is None:
+        raise _unclear(text, guess)
+    ends = guess.ends
+    third = max(ends) + 1
+    weight = None
+    copy = any(all(row[third:][:1] == [row[end]] for row in text.sample) for end in ends)
+    if not copy and any(_counts(cell) for row in text.sample for cell in row[third:][:1]):
+        weight = third
+    return Columns(ends, weight, guess.why)
+
+
+def _unclear(text: TextFile, guess: Guess) -> InputError:
+    pairs = [f"[{a + 1}, {b + 1}]" for a, b in guess.rivals]
+    if not pairs:
+        return InputError(
+            f"{text.path}: {guess.why}: which columns hold the ends of the edges? Set "
+            "data.columns=[A, B] with two of their numbers, counted from 1; or data.layout=matrix "
+            "if it is a square table"
+        )
+    listed = " or ".join(f"columns {a + 1} and {b + 1}" for a, b in guess.rivals)
+    return InputError(
+        f"{text.path}: {guess.why}: {listed} may hold the ends of the edges: set data.columns="
+        + " or data.columns=".join(pairs)
+    )
+
+
+def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -> Pairs:
+    """Read the edges.
+
+    Raises
+    ------
+    InputError
+        A row is malformed, too many ids are missing, or a weight is not a number of 0 or more.
+    """
+    path, weight_column = text.path, columns.weight
+    used = (*columns.ends, weight_column)
+    dtypes = {} if weight_column is None else {weight_column: np.float64}
+    read = read_ids(text, columns.ends, dtypes)
+    ids = np.concatenate([read[c] for c in columns.ends])
+    codes, names = index_ids(ids)
+    codes = codes.reshape(2, -1)
+    missing = text.missing_ids() if is_text(names) else set()
+    codes, names, kept = drop_missing(codes, names, missing)
+    u, v = codes
+    fault = unusable(names, missing)
+    if fault:
+        text.check_rows()
+        raise _missing(text, codes, names, fault, missing)
+    notes = text.notes()
+    weight = None if weight_column is None else read[weight_column]
+    rows = None
+    if kept is not None:
+        rows = np.flatnonzero(kept)
+        weight = None if weight is None else weight[kept]
+        notes.append(f"{path.name}: {int((~kept).sum())} rows without an id (NA, empty) dropped")
+    spelling = respelled(ids, names)
+    if spelling:
+        notes.append(f"{path.name}: {spelling}")
+    if columns.why:
+        shown = " and ".join(column_name(text, c) for c in columns.ends)
+        notes.append(f"{path.name}: {shown} taken as the ends of the edges: they {columns.why}")
+    _check_third(text, columns, read)
+    pairs = Pairs(u, v, names, notes, text, columns.ends, rows)
+    _check_first_row(pairs, options)
+    ignored = [column_name(text, c) for c in range(text.num_columns) if c not in used]
+    if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
+        notes.append(f"{path.name}: {some(ignored, 6)} ignored")
+    return pairs if weight is None else _without_zeros(pairs, columns, weight)
+
+
+def _missing(
+    text: TextFile,
+    codes: np.ndarray,
+    names: np.ndarray,
+    fault: tuple[int, str],
+    missing: set[str],
+) -> InputError:
+    code, problem = fault
+    row = int(np.argmax((codes == code).any(axis=0)))
+    if names[code] in missing:
+        without = np.array([name in missing for name in names])
+        number = int(without[codes].any(axis=0).sum())
+        if number > 1:
+            problem += f"; {number} of {codes.shape[1]} rows lack an id"
+    return text.error(row, problem)
+
+
+def _check_third(text: TextFile, columns: Columns, read: list[np.ndarray]) -> None:
+    """Refuse a third column without name that contains only some numbers."""
+    third = max(columns.ends) + 1
+    unsure = not text.header and columns.weight is None and third < text.num_columns
+    # Below the sample, the third column contains some numbers. Then it is probably a column of
+    # weights, and its other cells are mistakes.
+    if unsure and not columns.why and any(map(_counts, pd.unique(read[third]))):
+        text.check_rows(numbers=(third,))
+
+
+def _check_first_row(pairs: Pairs, options: TextOptions) -> None:
+    """Refuse or report a first row that may be a header as well as an edge."""
+    u, v, names, text = pairs.u, pairs.v, pairs.names, pairs.text
+    if options.header != "auto" or not is_text(names) or not len(u):
+        return
+    if text.header:
+        if options.columns:
+            return
+        header = [text.header[c] for c in pairs.ends]
+        again = [name for name in header if name and _among(names, name)]
+        if again:
+            raise InputError(
+                f"{text.path}: the first row ({', '.join(text.header[:6])}) may be a header or an "
+                f"edge, as {again[0]!r} is an id below: set data.header=true or data.header=false"
+            )
+        return
+    first = np.array([u[0], v[0]])
+    count = np.bincount(np.concatenate([u, v]), minlength=len(names))
+    # The same row may stand again where files were joined.
+    same = int(((u == u[0]) & (v == v[0])).sum())
+    alone = (count[u] == 1) & (count[v] == 1) & (u != v)
+    alone[0] = (count[first] == same).all() and u[0] != v[0]
+    if len(u) < 2 or not alone[0] or any(map(_counts, names[first])):
+        return
+    shown = f"neither {names[first[0]]!r} nor {names[first[1]]!r} occurs again"
+    if alone[1:].sum() <= _FEW_ALONE * len(u):
+        raise text.error(
+            0,
+            f"the first row may be a header or an edge, as {shown}: set data.header=true or "
+            "data.header=false",
+        )
+    pairs.notes.append(
+        f"{text.path.name}: first row taken as an edge, although {shown}: set data.header=true if "
+        "it is a header"
+    )
+
+
+def _among(names: np.ndarray, name: str) -> bool:
+    place = int(np.searchsorted(names, name))
+    return place < len(names) and names[place] == name
+
+
+def _without_zeros(pairs: Pairs, columns: Columns, weight: np.ndarray) -> Pairs:
+    """Check the weights, and drop the rows of weight 0."""
+    text, notes = pairs.text, list(pairs.notes)
+    assert columns.weight is not None
+    path, where = text.path, column_name(text, columns.weight)
+
+    def error(position: int, problem: str) -> InputError:
+        row = position if pairs.rows is None else int(pairs.rows[position])
+        return text.error(row, problem)
+
+    named = bool(text.header)
+    if not named and len(weight) and not weight.any():
+        notes.append(f"{path.name}: {where} is 0 in every row, so it is no weight: ignored")
+        return replace(pairs, notes=notes)
+    if not named and _is_count(weight):
+        notes.append(
+            f"{path.name}: {where} counts from 0, so it is a time or an id and no weight: ignored"
+        )
+        return replace(pairs, notes=notes)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        text.check_rows()  # a row that is too short reads as NaN, and this names its line
+        problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
+        if len(bad) > 1:
+            row = int(bad[1]) if pairs.rows is None else int(pairs.rows[bad[1]])
+            problem += f"; {len(bad)} such rows, the next in line {text.line_of(row)}"
+        raise error(int(bad[0]), problem)
+    zero = weight == 0
+    if zero.any():
+        if not named and (weight == np.floor(weight)).all():
+            a, b = (end + 1 for end in columns.ends)
+            raise error(
+                int(np.argmax(zero)),
+                f"0 in {where}: a weight (then this row is no edge) or a time or type? Write a "
+                f"first row with the name weight above it, or set data.columns=[{a}, {b}] to "
+                "ignore it",
+            )
+        notes.append(f"{path.name}: {int(zero.sum())} rows of weight 0 dropped")
+        rows = np.flatnonzero(~zero) if pairs.rows is None else pairs.rows[~zero]
+        pairs = replace(pairs, u=pairs.u[~zero], v=pairs.v[~zero], rows=rows)
+    if not np.isin(weight, (0, 1)).all():
+        notes.append(f"{path.name}: weights in {where} ignored: every edge has weight 1")
+    return replace(pairs, notes=notes)
+
+
+def _is_count(values: np.ndarray) -> bool:
+    """Whether whole numbers with a 0 rise from row to row, or are 0, 1, 2, ... without a gap."""
+    if not len(values) or values.min() != 0 or not (values == np.floor(values)).all():
+        return False
+    distinct = pd.unique(values)
+    if len(distinct) < 3:
+        return bool(len(distinct) > 1 and len(values) > 2 and (np.diff(values) >= 0).all())
+    return bool((np.diff(values) >= 0).all() or values.max() == len(distinct) - 1)
+
+
+def _counts(cell: str) -> bool:
+    """Whether a cell is a number and not missing."""
+    return is_number(cell.strip()) and cell.strip() not in MISSING
+
+
+def column_name(text: TextFile, column: int) -> str:
+    """Return how messages call a column."""
+    if text.header and len(text.header) > column:
+        return f"column {text.header[column]!r}"
+    return f"column {column + 1}"
+
+
+def read_ids(text: TextFile, ends: tuple[int, int], dtypes: Mapping[int, type]) -> list[np.ndarray]:
+    """Read all columns; the ends are int64 if all ids are whole numbers, else text."""
+    sampled = tidy_ids([cells[c] for cells in text.sample for c in ends if len(cells) > c])
+    if not is_text(sampled) and not may_respell(text.body):
+        columns = text.read(dtypes, infer=ends)
+        if all(columns[c].dtype == np.int64 for c in ends):
+            return columns
+    return text.read(dtypes)
