@@ -45,7 +45,11 @@ def test_json(files, capsys):
     assert {name: report[name] for name in counts} == counts
     assert report["degree"] == {"mean": 1.0, "median": 1.0, "largest": 2}
     assert report["largest_degrees"][0] == {"node": "b", "degree": 2}
-    assert report["weights"] == {"where": "column 'weight'", "used": False}
+    # The pair of a and b has the mean of 1, 2.5 and 1.
+    weights = report["weights"]
+    assert (weights["least"], weights["largest"]) == pytest.approx((1.0, 4.0), rel=1e-6)
+    assert weights["mean"] == pytest.approx((1.5 + 4 + 1) / 3)
+    assert weights["used"]
     features = report["features"]
     assert features["num_columns"] == 4
     assert features["kinds"] == {"constant": 1, "binary": 1, "counts": 1, "real": 1}
@@ -78,7 +82,7 @@ def test_rows_in_a_pipe_and_table_on_a_terminal(files, capsys, monkeypatch):
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert {len(row) for row in rows} == {2}
     assert ["nodes", "6"] in rows
-    assert ["weights", "column 'weight', not used: every edge has weight 1"] in rows
+    assert ["weights", "1 to 4, used"] in rows
     assert [name for name, _ in rows].count("sample edge") == 3
 
     monkeypatch.setenv("COLUMNS", "60")
@@ -154,7 +158,8 @@ def test_counts_come_from_the_notes_of_every_reader(tmp_path):
     ]
     assert [(each["num_self_loops"], each["num_repeated"]) for each in found] == [(1, 2), (1, 0)]
     assert found[0]["weights"] is None
-    assert found[1]["weights"] == {"where": None, "used": False}
+    weights = {"least": 1.0, "largest": 2.0, "mean": 1.5, "used": True}
+    assert found[1]["weights"] == pytest.approx(weights)
 
 
 def test_train_prints_two_lines(tmp_path, capsys):

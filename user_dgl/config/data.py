@@ -267,7 +267,7 @@ class DataConfig(Section):
         "as CSV, TSV or blank-separated text.",
         _read_by_kind("edges"),
     )
-    weights: str = key(
+    weights: int | str = key(
         "auto",
         "Weights of the edges. auto: those that the data have. ignore: each edge counts as 1. Any "
         "other text: name or number (from 1) of the column with the weights, for a text of edges.",
@@ -335,6 +335,11 @@ class DataConfig(Section):
             shown = ", ".join(map(str, self.columns))
             raise InputError(f"columns: expected two names or numbers, got {shown}")
         names = [c for c in self.columns if isinstance(c, str) and not c.isdigit()]
+        if self.weights not in ("auto", "ignore") and self.kind != "edge_list":
+            raise InputError(
+                f"weights: expected auto or ignore, got {self.weights!r}: a column is read only "
+                "from a text of edges (kind=edge_list)"
+            )
         if self.header is False and names:
             raise InputError(
                 "header: the names in data.columns need a header, and header is false: change one "

@@ -413,6 +413,8 @@ def _typed(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if isinstance(value, str) and value in ("None", "none") and optional and hint is not str:
         raise InputError(f"{name}: {value} is text in YAML: write null")
+    if hint == int | str:
+        hint = int if isinstance(value, int) else str
     if hint is bool:
         if isinstance(value, bool):
             return value
@@ -441,11 +443,6 @@ def _typed(
     if typing.get_origin(hint) is tuple:
         element = typing.get_args(hint)[0]
         items = value if isinstance(value, (list, tuple)) else [value]
-        if element == int | str:
-            numbers_and_text = (int if isinstance(item, int) else str for item in items)
-            return tuple(
-                _typed(item, kind, name) for item, kind in zip(items, numbers_and_text, strict=True)
-            )
         return tuple(_typed(item, element, name) for item in items)
     raise AssertionError(f"{name}: type {hint} is not supported")
 

@@ -139,6 +139,7 @@ def edge_list(config: DataConfig, root: Path) -> AttributedGraph:
         separator=config.separator,
         comment=config.comment,
         layout=config.layout,
+        weights=config.weights,
     )
 
 

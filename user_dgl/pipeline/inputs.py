@@ -128,7 +128,7 @@ def with_features(
         config = without_judging(config)
         warnings.append(
             "the data have no features: the encoder smooth uses the edges alone, other encoders "
-            "get the neighbours of a node as its features, and every edge starts at weight 1"
+            "get the neighbours of a node as its features, and no critic judges the edges"
         )
     columns, model = feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):

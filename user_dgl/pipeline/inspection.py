@@ -28,7 +28,7 @@ _LONGEST = 60
 # What the loaders' notes say of the rows that do not become edges, and of weights.
 _LOOPS = re.compile(r"(\d+) self-loop entries dropped")
 _REPEATS = re.compile(r"(\d+) repeated (?:or reversed )?entries merged")
-_WEIGHTS = re.compile(r"weights (?:in (?P<where>.+?) |other than 1 )?ignored")
+_IGNORED_WEIGHTS = re.compile(r"weights of (\S+) to (\S+), which are ignored")
 
 
 def inspect_data(config: Config) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def inspect_data(config: Config) -> dict[str, Any]:
             "largest": int(degree.max(initial=0)),
         },
         "largest_degrees": [{"node": ids[i], "degree": int(degree[i])} for i in order.tolist()],
-        "weights": _weights(notes),
+        "weights": _weights(graph, notes),
         "features": None if data.feat is None else _features(data.feat),
         "labels": None if data.labels is None else _labels(data.labels),
         "sample_edges": _sample_edges(graph, ids),
@@ -111,10 +111,15 @@ def _said(pattern: re.Pattern[str], notes: list[str]) -> int:
     return sum(int(found[1]) for note in notes for found in pattern.finditer(note))
 
 
-def _weights(notes: list[str]) -> dict[str, Any] | None:
-    """Say where there are weights, if the loader saw any, and that they have no effect."""
-    found = next(filter(None, map(_WEIGHTS.search, notes)), None)
-    return None if found is None else {"where": found["where"], "used": False}
+def _weights(graph: Graph, notes: list[str]) -> dict[str, Any] | None:
+    """Range of the weights of the edges in the unit of the data, and whether they are used."""
+    if graph.weight is not None:
+        low, high = (float(end) * graph.unit for end in (graph.weight.min(), graph.weight.max()))
+        return {"least": low, "largest": high, "mean": graph.unit, "used": True}
+    found = next(filter(None, map(_IGNORED_WEIGHTS.search, notes)), None)
+    if found is None:
+        return None
+    return {"least": float(found[1]), "largest": float(found[2]), "mean": None, "used": False}
 
 
 def _features(feat: sp.csr_matrix) -> dict[str, Any]:
@@ -265,7 +270,8 @@ def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _weight_text(weights: dict[str, Any] | None) -> str:
     if weights is None:
         return "none: every edge has weight 1"
-    return f"{weights['where'] or 'there are weights'}, not used: every edge has weight 1"
+    text = f"{weights['least']:.4g} to {weights['largest']:.4g}"
+    return f"{text}, used" if weights["used"] else f"{text}, not used: every edge has weight 1"
 
 
 def _feature_text(features: dict[str, Any] | None) -> str:
@@ -320,7 +326,8 @@ def summary_lines(data: AttributedGraph) -> list[str]:
     """Describe data in two lines, the graph and what its nodes have, as ``train`` logs them."""
     notes = list(data.notes)
     counts = _counts(data.graph, notes)
-    weights = "" if _weights(notes) is None else ", weights not used"
+    weights = _weights(data.graph, notes)
+    weighed = "" if weights is None else f", weights {_weight_text(weights)}"
     features = "none"
     if data.feat is not None:
         kinds = ColumnSummary.of_all(data.feat).counts_of_kinds()
@@ -329,7 +336,7 @@ def summary_lines(data: AttributedGraph) -> list[str]:
         f"Graph | {counts['num_nodes']} nodes, {counts['num_edges']} edges, "
         f"{counts['num_self_loops']} self-loops dropped, {counts['num_repeated']} repeats merged, "
         f"{_components(counts['num_components'])}, {counts['num_isolated']} nodes without edges, "
-        f"largest degree {int(data.graph.degree.max()) if data.num_nodes else 0}{weights}",
+        f"largest degree {int(data.graph.degree.max()) if data.num_nodes else 0}{weighed}",
         f"Nodes | features: {features} | "
         f"labels: {_label_text(None if data.labels is None else _labels(data.labels))}",
     ]

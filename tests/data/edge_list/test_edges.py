@@ -282,7 +282,7 @@ def test_weights(files):
     assert data.graph.num_edges == 3
     assert data.num_nodes == 5
     assert "2 rows of weight 0 dropped" in notes(data)
-    assert "weights in column 'weight' ignored" in notes(data)
+    assert "weights are in column 'weight'" in notes(data)
     assert "ignored" not in notes(files("0 1 1\n1 2 1.0\n"))
     # Repeats of one pair with other weights, one of them 0.
     data = files("u,v,weight\n0,1,2\n1,0,0.5\n0,1,0\n1,2,0\n")

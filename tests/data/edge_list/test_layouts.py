@@ -192,9 +192,9 @@ def test_triples_and_arrows(read):
 
 def test_a_third_column_that_counts_is_no_weight(read):
     for form, said in (
-        ("{u} {v} {k}", "column 3 counts from 0, so it is a time or an id and no weight"),
-        ("{u} {v} {day}", "column 3 counts from 0"),
-        ("{u} {v} 0", "column 3 is 0 in every row, so it is no weight"),
+        ("{u} {v} {k}", "column 3 counts from row to row, so it is a time or an id and no weight"),
+        ("{u} {v} {day}", "column 3 counts from row to row"),
+        ("{u} {v} 0", "column 3 is 0 in every row, so it is a type and no weight"),
     ):
         data = read(rows(form))
         assert pairs(data) == wanted()

@@ -92,7 +92,7 @@ def test_s08_weights(case):
     data = case("s08_weights_zero.csv", "s08_features.csv", "s08_labels.txt")
     assert (data.num_nodes, data.graph.num_edges) == (20, 62)
     assert "2 rows of weight 0 dropped" in notes(data)
-    assert "weights in column 'weight' ignored" in notes(data)
+    assert "weights are in column 'weight'" in notes(data)
     with pytest.raises(
         InputError, match=r"negative\.csv:9: weight -1\.5 in column 'weight'.*2 such.*line 17$"
     ):

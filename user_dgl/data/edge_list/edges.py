@@ -62,6 +62,8 @@ class _Edges:
         Features in the same file.
     labels : LabelRows or None
         Labels in the same file.
+    weight : float64 (M,) or None
+        Weights of the edges.
     """
 
     path: Path
@@ -74,6 +76,7 @@ class _Edges:
     in_rows: bool = False
     features: Features | None = None
     labels: LabelRows | None = None
+    weight: np.ndarray | None = None
 
     @property
     def num_named(self) -> int:
@@ -97,6 +100,7 @@ def load_edge_list(
     separator: str = "auto",
     comment: bool | str = "auto",
     layout: str = "auto",
+    weights: str | int = "auto",
 ) -> AttributedGraph:
     """Load a graph from the user's own files.
 
@@ -109,8 +113,8 @@ def load_edge_list(
       the ends of each edge. An array (2, 2) is an adjacency matrix.
     - Any other ending: text with two ids per row, separated by commas, tabs, semicolons or blanks,
       with or without header. Lines that start with ``#`` or ``%`` are comments. A column with a
-      name such as ``weight``, or without header a third column of numbers, contains weights. A row
-      of weight 0 is not an edge, and all other weights become 1.
+      name such as ``weight``, or without header a third column of numbers, contains weights, unless
+      it counts. A row of weight 0 is not an edge.
 
     Nodes are in ascending order of their ids: by value if the ids are numbers, else by code points.
     So the order of the lines does not matter. The nodes are determined as follows:
@@ -148,7 +152,7 @@ def load_edge_list(
         The files are unreadable, malformed (with the line) or do not fit each other.
     """
     edges = Path(edges)
-    options = TextOptions(header, tuple(columns), separator, comment, layout)
+    options = TextOptions(header, tuple(columns), separator, comment, layout, weights)
     ends = _read_ends(edges, missing, options)
     feats, rows = ends.features, ends.labels
     if features is not None:
@@ -163,7 +167,7 @@ def load_edge_list(
         if carried is not None and given is not None:
             notes.append(f"{edges.name}: its {what} are replaced by those of {Path(given).name}")
 
-    graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v])
+    graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v], ends.weight)
     if str(cleaning):
         notes.append(f"{ends.path.name}: {cleaning}")
     alone = int((graph.degree == 0).sum())
@@ -267,7 +271,7 @@ def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
             )
     text, columns = find_columns(text, options)
     pairs = read_pairs_of_text(text, columns, options)
-    return _Edges(path, pairs.u, pairs.v, pairs.names, pairs.notes, pairs)
+    return _Edges(path, pairs.u, pairs.v, pairs.names, pairs.notes, pairs, weight=pairs.weight)
 
 
 def _of_square(path: Path, square: Square) -> _Edges:
@@ -293,7 +297,10 @@ def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
         features = Features(path, data.feat, names, [])
     if data.labels is not None:
         labels = LabelRows(path, data.labels, None, np.arange(len(names)), names)
-    return _Edges(path, u, v, names, notes, None, True, in_rows, features, labels)
+    weight = None
+    if data.graph.weight is not None:
+        weight = data.graph.weight.numpy() * data.graph.unit
+    return _Edges(path, u, v, names, notes, None, True, in_rows, features, labels, weight)
 
 
 def _read_array(path: Path) -> _Edges:

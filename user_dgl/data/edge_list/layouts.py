@@ -38,6 +38,8 @@ class TextOptions:
     separator : str
     comment : bool or ``auto``
     layout : str
+    weights : str or int
+        ``auto``, ``ignore``, or the name or number (from 1) of the column with the weights.
     """
 
     header: bool | str = "auto"
@@ -45,14 +47,20 @@ class TextOptions:
     separator: str = "auto"
     comment: bool | str = "auto"
     layout: str = "auto"
+    weights: str | int = "auto"
+
+    @property
+    def weight_column(self) -> str | int | None:
+        """The column with the weights, if the user names it."""
+        return None if self.weights in ("auto", "ignore") else self.weights
 
     @property
     def given(self) -> list[str]:
         """Names of the keys that are not at their default."""
         default = TextOptions()
         return [
-            f"data.{name}"
-            for name in ("header", "columns", "separator", "comment", "layout")
+            f"data.{name.replace('weight_column', 'weights')}"
+            for name in ("header", "columns", "separator", "comment", "layout", "weight_column")
             if getattr(self, name) != getattr(default, name)
         ]
 

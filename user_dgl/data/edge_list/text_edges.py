@@ -1,6 +1,6 @@
 """Read edges from delimited text: find the layout, the header and the columns, then the rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from user_dgl.data.edge_list.names import (
     is_row_number,
     is_weight,
 )
+from user_dgl.data.edge_list.weights import Pairs, weighed_pairs
 from user_dgl.data.reading.ids import (
     drop_missing,
     index_ids,
@@ -35,40 +36,6 @@ from user_dgl.errors import InputError
 _FEW_ALONE = 0.02
 # A table of more columns without names is not searched for the ends.
 _MOST_COLUMNS = 50
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Edges of a text.
-
-    Attributes
-    ----------
-    u, v : int64 (M,)
-        Ends of the edges, as positions in ``names``.
-    names : ndarray
-        Distinct ids of the nodes.
-    notes : list of str
-        Lines for the user that say what was decided.
-    text : TextFile
-        The file.
-    ends : tuple of int
-        Its columns with the ends.
-    rows : int64 (M,) or None
-        The row of the file in which each edge stands; None if it is its position.
-    """
-
-    u: np.ndarray
-    v: np.ndarray
-    names: np.ndarray
-    notes: list[str]
-    text: TextFile
-    ends: tuple[int, int]
-    rows: np.ndarray | None = None
-
-    def error(self, name: int, problem: str) -> InputError:
-        """Make an error for the id ``names[name]``, with the first line that contains it."""
-        at = int(np.argmax((self.u == name) | (self.v == name)))
-        return self.text.error(at if self.rows is None else int(self.rows[at]), problem)
 
 
 @dataclass(frozen=True)
@@ -128,13 +95,19 @@ def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Column
     if any(len(row) != text.num_columns for row in text.sample):
         text.check_rows()  # the parser does not refuse rows that are too short
     names = list(text.header) if text.header else _commented_header(text)
+    weight = None
+    if options.weight_column is not None:
+        (weight,) = _places(text, "weights", [options.weight_column])
     if options.columns:
-        ends = _chosen(text, options)
-        weights = [c for c, name in enumerate(names) if is_weight(name) and c not in ends]
-        return text, Columns(ends, weights[0] if weights else None)
-    if names and len(names) == text.num_columns:
-        return text, _by_name(text, names)
-    return text, _by_content(text)
+        first, second = _places(text, "columns", options.columns)
+        weights = [c for c, name in enumerate(names) if is_weight(name)]
+        columns = Columns((first, second), weights[0] if weights else None)
+    elif names and len(names) == text.num_columns:
+        columns = _by_name(text, names)
+    else:
+        columns = _by_content(text)
+    weight = columns.weight if weight is None else weight
+    return text, replace(columns, weight=None if weight in columns.ends else weight)
 
 
 def _has_header(text: TextFile) -> bool:
@@ -191,9 +164,9 @@ def _commented_header(text: TextFile) -> list[str]:
     return []
 
 
-def _chosen(text: TextFile, options: TextOptions) -> tuple[int, int]:
-    """Columns that the user names or counts."""
-    header, chosen = list(text.header or ()), options.columns
+def _places(text: TextFile, key: str, chosen: Sequence[str | int]) -> list[int]:
+    """Columns that the user names or counts in ``data.<key>``."""
+    header = list(text.header or ())
     shown = ", ".join(header) if header else f"1 to {text.num_columns}"
     places = []
     for name in chosen:
@@ -201,12 +174,14 @@ def _chosen(text: TextFile, options: TextOptions) -> tuple[int, int]:
             places.append(int(name) - 1)
         else:
             places.append(header.index(name) if header.count(name) == 1 else -1)
-    if len(set(places)) != 2 or not all(0 <= place < text.num_columns for place in places):
+    good = all(0 <= place < text.num_columns for place in places)
+    if len(set(places)) != len(chosen) or not good:
+        number = "one" if len(chosen) == 1 else "two"
         raise InputError(
-            f"{text.path}: data.columns names {' and '.join(map(str, chosen))}, the columns are "
-            f"{shown}: name two of them"
+            f"{text.path}: data.{key} names {' and '.join(map(str, chosen))}, the columns are "
+            f"{shown}: name {number} of them"
         )
-    return places[0], places[1]
+    return places
 
 
 def _by_name(text: TextFile, names: list[str]) -> Columns:
@@ -333,7 +308,11 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
     ignored = [column_name(text, c) for c in range(text.num_columns) if c not in used]
     if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
         notes.append(f"{path.name}: {some(ignored, 6)} ignored")
-    return pairs if weight is None else _without_zeros(pairs, columns, weight)
+    if weight_column is None or weight is None:
+        return pairs
+    where = column_name(text, weight_column)
+    chosen = bool(text.header) or options.weight_column is not None
+    return weighed_pairs(pairs, weight, where, chosen)
 
 
 def _missing(
@@ -403,61 +382,6 @@ def _check_first_row(pairs: Pairs, options: TextOptions) -> None:
 def _among(names: np.ndarray, name: str) -> bool:
     place = int(np.searchsorted(names, name))
     return place < len(names) and names[place] == name
-
-
-def _without_zeros(pairs: Pairs, columns: Columns, weight: np.ndarray) -> Pairs:
-    """Check the weights, and drop the rows of weight 0."""
-    text, notes = pairs.text, list(pairs.notes)
-    assert columns.weight is not None
-    path, where = text.path, column_name(text, columns.weight)
-
-    def error(position: int, problem: str) -> InputError:
-        row = position if pairs.rows is None else int(pairs.rows[position])
-        return text.error(row, problem)
-
-    named = bool(text.header)
-    if not named and len(weight) and not weight.any():
-        notes.append(f"{path.name}: {where} is 0 in every row, so it is no weight: ignored")
-        return replace(pairs, notes=notes)
-    if not named and _is_count(weight):
-        notes.append(
-            f"{path.name}: {where} counts from 0, so it is a time or an id and no weight: ignored"
-        )
-        return replace(pairs, notes=notes)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
-        text.check_rows()  # a row that is too short reads as NaN, and this names its line
-        problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
-        if len(bad) > 1:
-            row = int(bad[1]) if pairs.rows is None else int(pairs.rows[bad[1]])
-            problem += f"; {len(bad)} such rows, the next in line {text.line_of(row)}"
-        raise error(int(bad[0]), problem)
-    zero = weight == 0
-    if zero.any():
-        if not named and (weight == np.floor(weight)).all():
-            a, b = (end + 1 for end in columns.ends)
-            raise error(
-                int(np.argmax(zero)),
-                f"0 in {where}: a weight (then this row is no edge) or a time or type? Write a "
-                f"first row with the name weight above it, or set data.columns=[{a}, {b}] to "
-                "ignore it",
-            )
-        notes.append(f"{path.name}: {int(zero.sum())} rows of weight 0 dropped")
-        rows = np.flatnonzero(~zero) if pairs.rows is None else pairs.rows[~zero]
-        pairs = replace(pairs, u=pairs.u[~zero], v=pairs.v[~zero], rows=rows)
-    if not np.isin(weight, (0, 1)).all():
-        notes.append(f"{path.name}: weights in {where} ignored: every edge has weight 1")
-    return replace(pairs, notes=notes)
-
-
-def _is_count(values: np.ndarray) -> bool:
-    """Whether whole numbers with a 0 rise from row to row, or are 0, 1, 2, ... without a gap."""
-    if not len(values) or values.min() != 0 or not (values == np.floor(values)).all():
-        return False
-    distinct = pd.unique(values)
-    if len(distinct) < 3:
-        return bool(len(distinct) > 1 and len(values) > 2 and (np.diff(values) >= 0).all())
-    return bool((np.diff(values) >= 0).all() or values.max() == len(distinct) - 1)
 
 
 def _counts(cell: str) -> bool:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
 from user_dgl.data.reading.ids import as_text, index_ids
-from user_dgl.data.reading.matrices import as_features, graph_from_entries
+from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_pairs
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
@@ -59,8 +59,8 @@ def from_networkx(
 
     The node attributes ``feat_*`` are the features, sorted by their numbers or, if the rest of the
     name is not a number, by name. The node attribute ``label`` is the class. If it is different for
-    every node, it is treated as a name and not used. An edge of ``weight`` 0 is not an edge, and
-    all other weights become 1.
+    every node, it is treated as a name and not used. The edge attribute ``weight`` is used, and
+    an edge of weight 0 is not an edge.
 
     Parameters
     ----------
@@ -239,7 +239,8 @@ def _edges(graph: nx.MultiGraph, place: dict[Any, int], path: Path, notes: list[
     default = graph.graph.get("edge_default", {}).get(_WEIGHT, 1.0)
     sources: list[int] = []
     targets: list[int] = []
-    zeros = others = 0
+    weights: list[float] = []
+    zeros = 0
     for source, target, value in graph.edges(data=_WEIGHT, default=default):
         weight = _number(value, f"{path}: edge {source!r} to {target!r}: {_WEIGHT}")
         if not (math.isfinite(weight) and weight >= 0):
@@ -249,17 +250,12 @@ def _edges(graph: nx.MultiGraph, place: dict[Any, int], path: Path, notes: list[
         if weight:
             sources.append(place[source])
             targets.append(place[target])
+            weights.append(weight)
         zeros += weight == 0
-        others += weight not in (0, 1)
     u, v = np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64)
-    if graph.is_directed():
-        pairs, cleaned = graph_from_entries(len(place), u, v)
-    else:
-        pairs, cleaning = Graph.from_edges(len(place), u, v)
-        cleaned = [str(cleaning)] if str(cleaning) else []
+    make = graph_from_entries if graph.is_directed() else graph_from_pairs
+    pairs, cleaned = make(len(place), u, v, np.array(weights))
     if zeros:
         cleaned.append(f"{zeros} edges of weight 0 dropped")
-    if others:
-        cleaned.append(f"{others} weights other than 1 ignored: every edge has weight 1")
     notes.extend(cleaned)
     return pairs
