@@ -24,8 +24,7 @@ from user_dgl.data.reading.matrices import as_features
 from user_dgl.data.tables import MatrixLike, as_array, as_table, is_default, positions_of
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
-from user_dgl.features.preparation import FeaturePreparation
-from user_dgl.pipeline.inputs import with_features
+from user_dgl.pipeline.inputs import prepared_features
 from user_dgl.pipeline.train import user_trainer_of
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.out_of_sample import OutOfSample
@@ -185,16 +184,15 @@ class USERClustering(ClusterMixin, BaseEstimator):
                 "trains the others"
             )
         inert = config.inert_settings()
-        config, raw_feat, more = with_features(config, graph, feat)
-        for line in [*notes, *held.notes, *inert, *more]:
+        prepared = prepared_features(config, graph, feat)
+        for line in [*notes, *held.notes, *inert, *prepared.warnings]:
             warnings.warn(line, stacklevel=2)
         log = tqdm.write if self.verbose else _silent
-        preparation = FeaturePreparation(config.features)
-        prepared = preparation.fit_transform(raw_feat)
         hooks = Hooks(log=log, shows_progress=bool(self.verbose))
-        trainer = user_trainer_of(config, graph, prepared, hooks)
+        trainer = user_trainer_of(prepared.config, graph, prepared.feat, hooks)
         result = trainer.fit()
-        for line in result.warnings:
+        seen = [] if trainer.view is None else trainer.view.warnings
+        for line in [*seen, *result.warnings]:
             warnings.warn(line, stacklevel=2)
         self.labels_, self.probs_ = result.clusters, result.probs
         self.embedding_ = result.embedding
@@ -209,9 +207,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = held.columns
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.weight_unit_ = graph.unit
-        self._preparation, self._weighted = preparation, held.graph.weight is not None
-        self._out_of_sample = OutOfSample(trainer, result, prepared)
+        self.weight_unit_, self._weighted = graph.unit, graph.weight is not None
+        self._preparation = prepared.preparation
+        self._from_edges = prepared.from_edges
+        self._out_of_sample = OutOfSample(trainer, result, prepared.feat)
         return self
 
     def fit_predict(
@@ -278,7 +277,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         if self.n_features_in_ == 0:
             if features is not None:
                 raise InputError("features: the fit had none, so that new nodes have none either")
-            feat = (weight if self._weighted else weight.astype(bool)).astype(np.float32)
+            feat = None
         elif features is None:
             raise InputError(f"features: expected {self.n_features_in_} columns as the fit had")
         else:
@@ -287,6 +286,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
                 raise InputError(
                     f"features: expected shape ({count}, {self.n_features_in_}), got {feat.shape}"
                 )
+        if self._from_edges:
+            feat = (weight if self._weighted else weight.astype(bool)).astype(np.float32)
         if not count:
             return np.empty(0, dtype=np.int64)
         both = sp.hstack([weight, joined], format="csr")

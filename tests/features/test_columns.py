@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from user_dgl.features.columns import KINDS, ColumnSummary
+from user_dgl.features.columns import KINDS, ColumnSummary, rows_differ
 
 
 def test_against_dense():
@@ -45,3 +45,15 @@ def test_kinds(column, kind):
 def test_nothing():
     assert ColumnSummary.of(sp.csr_matrix((3, 0))).counts_of_kinds() == {}
     assert ColumnSummary.of_all(sp.csr_matrix((3, 2))).counts_of_kinds() == {"constant": 1}
+
+
+def test_rows_that_differ():
+    same = np.full((500, 3), 0.1, dtype=np.float32)
+    assert not rows_differ(sp.csr_matrix(same))
+    assert not rows_differ(sp.csr_matrix(same * (1 + 1e-7 * (np.arange(500)[:, None] % 3))))
+    assert not rows_differ(sp.csr_matrix((5, 3)))
+    for row in (0, 137, 499):  # in the rows that are looked at first, or only in one of the others
+        other = same.copy()
+        other[row, 1] = 0.2
+        assert rows_differ(sp.csr_matrix(other))
+    assert rows_differ(sp.csr_matrix(np.eye(3)))

@@ -197,6 +197,68 @@ def test_without_features(adjacency, data):
         model.predict(adjacency, data.feat)
 
 
+# Features as people have them ---------------------------------------------------------------------
+
+
+def _real_features(data, seed=0):
+    """Ten columns near 1 that tell the blocks apart."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(3, 10))[data.labels] + 0.5 * rng.normal(size=(len(data.labels), 10))
+
+
+def test_a_column_in_thousands_does_not_hide_the_others(data, adjacency):
+    noise = 1000 * np.random.default_rng(1).normal(size=(90, 1))
+    feat = np.hstack([_real_features(data), noise])
+    model = USERClustering(3, overrides=QUICK)
+    with pytest.warns(UserWarning, match="very different scale, .* most of all column 10"):
+        model.fit(adjacency, feat)
+    assert clustering_metrics(data.labels, model.labels_)["nmi"] > 90
+    np.testing.assert_array_equal(model.predict(model.adjacency_, feat), model.labels_)
+    as_is = USERClustering(3, overrides={**QUICK, "features.weighting": "none"})
+    with pytest.warns(UserWarning, match="nothing in common") as said:
+        as_is.fit(adjacency, feat)
+    assert "very different scale" not in " ".join(str(each.message) for each in said)
+    assert clustering_metrics(data.labels, as_is.labels_)["nmi"] < 70
+
+
+@pytest.mark.parametrize("factor", [1e20, 1e-25])
+def test_size_of_the_features_has_no_effect(data, adjacency, factor):
+    models = [
+        USERClustering(3, overrides=QUICK).fit(adjacency, _real_features(data) * each)
+        for each in (1, factor)
+    ]
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    assert clustering_metrics(data.labels, models[1].labels_)["nmi"] > 90
+
+
+@pytest.mark.parametrize(
+    ("feat", "message"),
+    [
+        (np.full((90, 4), 0.1), "do not differ between the nodes beyond rounding"),
+        (np.ones((90, 1)) * [3.0, -2.0], "do not differ between the nodes beyond rounding"),
+        (1 + 1e-7 * np.random.default_rng(0).normal(size=(90, 4)), "beyond rounding: they are not"),
+        (np.arange(1.0, 91)[:, None], "once they are prepared .*features.weighting=robust"),
+    ],
+    ids=["constant", "constant rows", "rounding", "one column"],
+)
+def test_features_that_say_nothing_leave_the_graph_alone(data, adjacency, feat, message):
+    with pytest.warns(UserWarning, match=message):
+        model = USERClustering(3, overrides=QUICK).fit(adjacency, feat)
+    with pytest.warns(UserWarning, match="the data have no features"):
+        alone = USERClustering(3, overrides=QUICK).fit(adjacency)
+    assert _same(model, alone)
+    np.testing.assert_array_equal(model.predict(adjacency, feat), alone.predict(adjacency))
+    with pytest.raises(InputError, match=r"do not differ .* no edges"):
+        USERClustering(3).fit(sp.csr_matrix((90, 90)), feat)
+
+
+def test_noise_is_said_to_be_noise(data, adjacency):
+    noise = np.random.default_rng(5).normal(size=(90, 6))
+    with pytest.warns(UserWarning, match="edges and features have nothing in common") as said:
+        USERClustering(3, overrides=QUICK).fit(adjacency, noise)
+    assert any("the edges alone" in str(each.message) for each in said)
+
+
 def _with(matrix, place, value):
     matrix = matrix.toarray()
     matrix[place] = value

@@ -12,9 +12,12 @@ class FeaturesConfig(Section):
     weighting: str = key(
         "none",
         "Weighting of the values. tf_idf: column j is multiplied by log(number of nodes / number "
-        "of nodes with a non-zero value in column j). log: x becomes log(1 + x). auto: both for "
-        "sparse 0/1 features and sparse counts, log for other non-negative features, else none.",
-        choices=("none", "tf_idf", "log", "auto"),
+        "of nodes with a non-zero value in column j). log: x becomes log(1 + x). robust: dense "
+        "columns with other values than 0 and 1 are reduced by their median and divided by their "
+        "interquartile range, and the others are weighted as by auto. auto: tf_idf and log for "
+        "sparse 0/1 features and sparse counts, log for other non-negative features, else none; "
+        "and robust for dense real-valued columns whose scales differ by more than the factor 5.",
+        choices=("none", "tf_idf", "log", "robust", "auto"),
     )
     max_abs_scale: bool = key(
         False,

@@ -8,6 +8,10 @@ import scipy.sparse as sp
 # Names of the kinds, see `ColumnSummary.kinds`.
 KINDS = ("constant", "binary", "counts", "non-negative", "real")
 _BLOCK = 2**22
+# A column that varies by less than this share of its size is constant; the rest is rounding.
+LEAST_SPREAD = 1e-5
+# Rows that show at once that nearly all features vary.
+_FIRST_ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,12 @@ class ColumnSummary:
         )
 
     @property
+    def varies(self) -> np.ndarray:
+        """Whether each column (F,) varies beyond the rounding of float32."""
+        size = np.maximum(np.abs(self.least), np.abs(self.largest))
+        return self.largest - self.least > LEAST_SPREAD * size
+
+    @property
     def kinds(self) -> np.ndarray:
         """Kind of each column (F,), as a position in `KINDS`.
 
@@ -81,3 +91,10 @@ class ColumnSummary:
         """Number of columns of each kind that occurs, by name."""
         counts = np.bincount(self.kinds, minlength=len(KINDS))
         return {name: int(number) for name, number in zip(KINDS, counts, strict=True) if number}
+
+
+def rows_differ(feat: sp.csr_matrix) -> bool:
+    """Whether a column of a matrix (N, F) without stored zeros varies beyond rounding."""
+    num_rows = feat.shape[0]
+    rows = np.unique(np.linspace(0, max(num_rows - 1, 0), min(num_rows, _FIRST_ROWS)).astype(int))
+    return any(ColumnSummary.of(part).varies.any() for part in (feat[rows], feat))

@@ -6,6 +6,11 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
+from user_dgl.features.robust import robust_columns
+
+# Values beyond 2 to this power, or below 2 to minus it, have squares whose sums may leave float32.
+_LARGEST_EXPONENT = 40
+_BLOCK = 2**22
 
 
 def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix:
@@ -14,14 +19,20 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
     The steps, in this order. Each step is done only if the settings ask for it:
 
     1. Weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, where ``df_j`` is the number of rows
-       with a non-zero value in column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``auto`` chooses from
-       the values. If a value is negative: no weighting. If at least half of the entries are zero,
-       and the non-zero values are whole numbers, or are equal within each row (as in a 0/1 row
-       that was scaled): log, then tf-idf. Other values: log.
+       with a non-zero value in column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``robust``: dense
+       columns are reduced by their median and divided by their spread, see
+       `user_dgl.features.robust.robust_columns`, and the others are weighted as by ``auto``.
+       ``auto`` chooses from the values. Dense real-valued columns of very different scale are
+       scaled as by ``robust``. For the others: if a value is negative, no weighting. If at least
+       half of the entries are zero, and the non-zero values are whole numbers, or are equal within
+       each row (as in a 0/1 row that was scaled): log, then tf-idf. Other values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
     3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
-    Empty columns and zero rows stay zero. All steps keep zeros, so sparse features stay sparse.
+    Before that, values that are so large or small that their squares leave the range of float32 are
+    multiplied by a power of 2: those of each row with such values, if there is a row norm, else all
+    values. Empty columns and zero rows stay zero. All steps but ``robust`` keep zeros, so sparse
+    features stay sparse.
 
     Parameters
     ----------
@@ -58,11 +69,19 @@ class FeaturePreparation:
         self._config = config
 
     def fit_transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
-        """Do `prepare_features` and keep its choices and column statistics for `transform`."""
+        """Do `prepare_features` and keep its choices and column statistics for `transform`.
+
+        Sets ``warnings``, lines for the user about columns of very different scale.
+        """
         config, feat = self._config, _cleaned(feat)
-        self._takes_log, takes_idf = _weighting(feat, config.weighting)
-        self._idf = _inverse_document_frequency(feat) if takes_idf else None
-        feat = self._weighted(feat)
+        self._robust, self.warnings = robust_columns(feat, config.weighting)
+        rest = self._without_robust(feat)
+        largest = _exponents(rest.data)[1]
+        self._exponent = largest if abs(largest) > _LARGEST_EXPONENT else 0
+        rest = self._in_range(rest)
+        self._takes_log, takes_idf = _weighting(rest, config.weighting)
+        self._idf = _inverse_document_frequency(rest) if takes_idf else None
+        feat = self._joined(self._weighted(rest), feat)
         scales = config.max_abs_scale and feat.nnz
         self._scaler = MaxAbsScaler().fit(feat) if scales else None
         return self._scaled(feat)
@@ -76,12 +95,45 @@ class FeaturePreparation:
             A feature is negative and the weighting takes logarithms.
         """
         feat = _cleaned(feat)
-        if self._takes_log and feat.nnz and feat.data.min() < 0:
+        rest = self._in_range(self._without_robust(feat))
+        if self._takes_log and rest.nnz and rest.data.min() < 0:
             raise InputError(
                 "negative features: the features of the fit had none, so their weighting takes "
                 "logarithms; set features.weighting=none for the fit"
             )
-        return self._scaled(self._weighted(feat))
+        return self._scaled(self._joined(self._weighted(rest), feat))
+
+    def _without_robust(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Set the columns that are scaled apart to 0; the same matrix if there are none."""
+        if self._robust is None:
+            return feat
+        kept = np.ones(feat.shape[1], dtype=np.float32)
+        kept[self._robust.places] = 0
+        rest = feat.copy()
+        rest.data *= kept[rest.indices]
+        rest.eliminate_zeros()
+        return rest
+
+    def _joined(self, rest: sp.csr_matrix, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Put the scaled columns of ``feat`` into ``rest``, which has none of them."""
+        if self._robust is None:
+            return rest
+        scaled = self._robust.scale(feat).tocoo()
+        columns = self._robust.places[scaled.col]
+        return rest + sp.csr_matrix((scaled.data, (scaled.row, columns)), shape=feat.shape)
+
+    def _in_range(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Multiply values whose squares leave the range of float32 by a power of 2."""
+        if self._config.row_norm == "none" or self._robust is not None:
+            if self._exponent:
+                feat.data = np.ldexp(feat.data, -self._exponent)
+        elif max(map(abs, _exponents(feat.data))) > _LARGEST_EXPONENT:
+            # The row norm divides each row by its own scale, so that a factor has no effect.
+            sizes = abs(feat).max(axis=1).toarray().ravel()
+            exponents = np.frexp(sizes)[1]
+            exponents[(sizes == 0) | (np.abs(exponents) <= _LARGEST_EXPONENT)] = 0
+            feat.data = np.ldexp(feat.data, -np.repeat(exponents, np.diff(feat.indptr)))
+        return feat
 
     def _weighted(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Step 1 of `prepare_features`, in place."""
@@ -112,11 +164,20 @@ def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
     return feat
 
 
+def _exponents(values: np.ndarray) -> tuple[int, int]:
+    """Powers of 2 of the smallest and of the largest value other than 0, by size."""
+    low, high = np.inf, 0.0
+    for start in range(0, len(values), _BLOCK):
+        sizes = np.abs(values[start : start + _BLOCK])
+        low, high = min(low, sizes.min()), max(high, sizes.max())
+    return (int(np.frexp(low)[1]), int(np.frexp(high)[1])) if len(values) else (0, 0)
+
+
 def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
     """Return whether to take logarithms and whether to multiply by log(N / df_j)."""
     if not feat.nnz:
         return False, False
-    if weighting == "auto":
+    if weighting in ("auto", "robust"):
         if feat.data.min() < 0:
             return False, False
         largest = feat.max(axis=1).toarray().ravel()

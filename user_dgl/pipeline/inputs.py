@@ -13,7 +13,8 @@ from user_dgl.config import Config
 from user_dgl.config.data import NOISE_KINDS
 from user_dgl.data import AttributedGraph, data_root, load_data
 from user_dgl.errors import InputError
-from user_dgl.features.preparation import prepare_features
+from user_dgl.features.columns import rows_differ
+from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.perturb import Perturbed, Victim, perturb
@@ -95,12 +96,72 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     config, warnings = resolve_baseline(config)
     data, noisy, split = load_noisy_data(config, log)
     asked = config
-    config, raw_feat, more = with_features(config, noisy.graph, data.feat)
-    warnings += more
+    prepared = prepared_features(config, noisy.graph, data.feat)
+    warnings += prepared.warnings
     for warning in warnings:
         log(f"Warning: {warning}")
-    feat = prepare_features(raw_feat, config.features)
+    if prepared.from_edges:
+        data = dataclasses.replace(data, feat=None)
+    config, raw_feat, feat = prepared.config, prepared.raw_feat, prepared.feat
     return Inputs(asked, config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFeatures:
+    """Features to train on, and settings that suit them.
+
+    Attributes
+    ----------
+    config : Config
+    raw_feat, feat : scipy CSR (N, F)
+        Raw and prepared features.
+    preparation : FeaturePreparation
+        Prepares features of other nodes in the same way.
+    from_edges : bool
+        Whether the features are the rows of the adjacency, as there are none of use.
+    warnings : list of str
+    """
+
+    config: Config
+    raw_feat: sp.csr_matrix
+    feat: sp.csr_matrix
+    preparation: FeaturePreparation
+    from_edges: bool
+    warnings: list[str]
+
+
+def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) -> PreparedFeatures:
+    """Prepare the features, and take the edges alone if the features do not differ between nodes.
+
+    Raises
+    ------
+    InputError
+        Nothing tells the nodes apart.
+    """
+    warnings: list[str] = []
+    preparation = FeaturePreparation(config.features)
+    if feat is not None:
+        prepared = preparation.fit_transform(feat)
+        # Features without columns are refused by training, with a message of their own.
+        if not feat.shape[1] or rows_differ(prepared):
+            config, raw, warnings = with_features(config, graph, feat)
+            said = [*preparation.warnings, *warnings]
+            return PreparedFeatures(config, raw, prepared, preparation, False, said)
+        because = "beyond rounding"
+        if rows_differ(feat.tocsr()):
+            because = (
+                f"once they are prepared (features.weighting={config.features.weighting}, "
+                f"features.row_norm={config.features.row_norm}; a single column needs "
+                "features.weighting=robust)"
+            )
+        warnings = [f"the features do not differ between the nodes {because}: they are not used"]
+        if not graph.num_edges:
+            raise InputError(
+                f"{warnings[0]}, and there are no edges: nothing tells the nodes apart"
+            )
+    config, raw, more = with_features(config, graph, None)
+    prepared = preparation.fit_transform(raw)
+    return PreparedFeatures(config, raw, prepared, preparation, True, [*warnings, *more])
 
 
 def with_features(

@@ -19,7 +19,7 @@ from user_dgl.data.reading.files import ending
 from user_dgl.errors import InputError
 from user_dgl.features.columns import ColumnSummary
 from user_dgl.graph import Graph
-from user_dgl.pipeline.inputs import with_features
+from user_dgl.pipeline.inputs import prepared_features
 
 _LARGEST_DEGREES = 5
 _SAMPLES = 3
@@ -177,7 +177,7 @@ def _sample_node(data: AttributedGraph, ids: _Names, node: int) -> dict[str, Any
 def _warnings(config: Config, data: AttributedGraph) -> list[str]:
     """Warnings that training on these data would begin with."""
     try:
-        return with_features(config, data.graph, data.feat)[2]
+        return prepared_features(config, data.graph, data.feat).warnings
     except InputError as error:
         return [str(error)]
 

@@ -1,0 +1,165 @@
+"""Columns of very different scale: which are scaled, by what, and what is said."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from user_dgl.config import FeaturesConfig
+from user_dgl.errors import InputError
+from user_dgl.features.preparation import FeaturePreparation, prepare_features
+from user_dgl.features.robust import robust_columns
+
+AUTO = FeaturesConfig(weighting="auto")
+# What `auto` does, without the rule for columns of different scale.
+LOG = FeaturesConfig(weighting="log")
+NONE = FeaturesConfig()
+
+
+def _real(seed=0, columns=4, rows=200):
+    return np.random.default_rng(seed).normal(size=(rows, columns))
+
+
+def _csr(dense):
+    return sp.csr_matrix(np.asarray(dense, dtype=np.float32))
+
+
+def _scaled(dense):
+    """The formula, densely."""
+    low, median, high = np.percentile(dense, (25, 50, 75), axis=0)
+    return (dense - median) / ((high - low) / 1.349)
+
+
+def test_a_column_in_thousands_is_scaled_and_named():
+    dense = np.column_stack([_real(), 1000 * _real(1, 1)])
+    preparation = FeaturePreparation(AUTO)
+    prepared = preparation.fit_transform(_csr(dense))
+    np.testing.assert_allclose(prepared.toarray(), _scaled(dense), atol=1e-4)
+    assert "most of all column 4 (columns are counted from 0)" in preparation.warnings[0]
+    # Rows of other nodes are scaled by the same numbers, and the input is left alone.
+    new = preparation.transform(_csr(dense[:5])).toarray()
+    np.testing.assert_allclose(new, prepared.toarray()[:5], atol=1e-6)
+
+
+def test_a_column_in_thousandths_is_scaled_too():
+    dense = np.column_stack([_real(), 1e-3 * _real(1, 1)])
+    found, said = robust_columns(_csr(dense), "auto")
+    assert len(found.places) == 5
+    assert "most of all column 4" in said[0]
+
+
+def test_outliers_do_not_decide_the_scale():
+    dense = np.column_stack([_real(), 1000 * _real(1, 1)])
+    with_outliers = dense.copy()
+    with_outliers[::50, 0] *= 1e6
+    spread = [robust_columns(_csr(x), "auto")[0].spread[0] for x in (dense, with_outliers)]
+    assert spread[1] == pytest.approx(spread[0], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("dense", "config"),
+    [
+        (_real(), NONE),
+        (_real() * (1, 2, 3, 4), NONE),
+        (np.abs(_real()) + 1, LOG),
+        (_real(columns=4) > 0.3, None),
+        (np.random.default_rng(0).poisson(5, (200, 4)) * [1, 1, 1, 1], LOG),
+        # Dense whole numbers and sparse counts with a frequent word: counts.
+        (np.random.default_rng(0).poisson(5, (200, 4)) * [1, 1, 1, 1000], LOG),
+        # TF-IDF with frequent words, whose weights are small.
+        (sp.random(200, 50, 0.1, random_state=0).toarray() + 0.001 * (np.arange(50) < 3), LOG),
+    ],
+    ids=["alike", "nearly alike", "positive", "flags", "counts", "counts of two sizes", "tf-idf"],
+)
+def test_what_is_left_alone(dense, config):
+    found, _ = robust_columns(_csr(dense), "auto")
+    assert found is None
+    if config is not None:
+        expected = prepare_features(_csr(dense), config).toarray()
+        np.testing.assert_array_equal(prepare_features(_csr(dense), AUTO).toarray(), expected)
+
+
+def test_whole_numbers_of_very_different_scale_are_named():
+    ages = np.random.default_rng(0).integers(20, 70, (200, 2))
+    preparation = FeaturePreparation(AUTO)
+    preparation.fit_transform(_csr(ages * [1, 1000]))
+    (said,) = preparation.warnings
+    assert "column 1" in said
+    assert "features.weighting=robust" in said
+
+
+def test_words_keep_their_weights_beside_a_column_in_thousands():
+    words = (np.random.default_rng(0).random((200, 50)) < 0.1).astype(float)
+    size = 5000 + 1000.5 * _real(1, 1)
+    both = prepare_features(_csr(np.hstack([words, size])), AUTO).toarray()
+    np.testing.assert_allclose(both[:, :50], prepare_features(_csr(words), AUTO).toarray())
+    np.testing.assert_allclose(both[:, 50:], _scaled(size), atol=1e-3)
+
+
+def test_asked_for():
+    dense = np.column_stack([_real(), _real(1, 1) > 0, np.full(200, 3.0)])
+    prepared = prepare_features(_csr(dense), FeaturesConfig(weighting="robust")).toarray()
+    np.testing.assert_allclose(prepared[:, :4], _scaled(dense[:, :4]), atol=1e-4)
+    assert len(np.unique(prepared[:, 4])) == 2  # flags are weighted as without the others
+    assert prepared[:, 4].min() == 0
+    assert not prepared[:, 5].any()  # a constant says nothing
+
+
+def test_rounding_is_not_blown_up():
+    """A column that is constant up to rounding becomes 0, and not noise of spread 1."""
+    noise = 7 * (1 + 1e-7 * _real(2, 1))
+    dense = np.column_stack([_real(), 1000 * _real(1, 1), noise])
+    assert not prepare_features(_csr(dense), AUTO).toarray()[:, 5].any()
+
+
+def test_quartiles_that_are_equal():
+    """More than half of the values of a column are equal: its standard deviation serves."""
+    half = np.where(np.arange(200) < 40, _real(3, 1).ravel() * 1000, 3.5)
+    dense = np.column_stack([_real(), half])
+    found, _ = robust_columns(_csr(dense), "auto")
+    assert found.spread[4] == pytest.approx(half.std(), rel=1e-4)
+
+
+# Very large and very small values ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [2.0**66, 2.0**-83])
+@pytest.mark.parametrize("row_norm", ["none", "l1", "l2"])
+def test_extreme_values_are_scaled_not_collapsed(factor, row_norm):
+    config = FeaturesConfig(row_norm=row_norm)
+    dense = _real()
+    preparation = FeaturePreparation(config)
+    prepared = preparation.fit_transform(_csr(dense * factor)).toarray()
+    usual = prepare_features(_csr(dense), config).toarray()
+    if row_norm == "none":
+        usual *= prepared[0, 0] / usual[0, 0]
+        assert 0.1 < np.abs(prepared).max() <= 1
+    np.testing.assert_allclose(prepared, usual, rtol=1e-5)
+    new = preparation.transform(_csr(dense[3:4] * factor)).toarray()
+    np.testing.assert_allclose(new, prepared[3:4], rtol=1e-6)
+
+
+def test_rows_of_every_size():
+    dense = _real()
+    sizes = 2.0 ** np.random.default_rng(1).integers(-80, 80, (200, 1))
+    config = FeaturesConfig(row_norm="l2")
+    prepared = prepare_features(_csr(dense * sizes), config).toarray()
+    np.testing.assert_allclose(prepared, prepare_features(_csr(dense), config).toarray(), rtol=1e-5)
+
+
+def test_words_of_any_size_are_words():
+    words = (np.random.default_rng(0).random((200, 50)) < 0.1).astype(float)
+    config = FeaturesConfig(weighting="auto", row_norm="l2")
+    usual = prepare_features(_csr(words), config).toarray()
+    for factor in (1e20, 1e-25):
+        prepared = prepare_features(_csr(words * factor), config).toarray()
+        np.testing.assert_allclose(prepared, usual, rtol=1e-5)
+
+
+def test_negative_new_rows_beside_scaled_columns():
+    """Only the columns that take logarithms may not be negative."""
+    dense = np.column_stack([_real() * (1, 1, 1, 1000), np.arange(200) % 3 == 0])
+    preparation = FeaturePreparation(AUTO)
+    preparation.fit_transform(_csr(dense))
+    preparation.transform(_csr(-np.abs(dense[:3]) * (1, 1, 1, 1, 0)))
+    with pytest.raises(InputError, match="negative features"):
+        preparation.transform(_csr(dense[:3] * 0 - (0, 0, 0, 0, 1)))
