@@ -376,7 +376,7 @@ def _convert(arguments: argparse.Namespace) -> None:
     from user_dgl.data.formats.npz import write_npz
     from user_dgl.runtime.files import write_atomically
 
-    data = load_data(config.data)
+    data = load_data(config.data, config.features.categorical)
     for note in data.notes:
         _log(f"Note: {note}")
     write_atomically(arguments.out, lambda file: write_npz(file, data))

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from user_dgl.config import Config, default_config, load_config
+from user_dgl.data.categories import CategoryEncoder
 from user_dgl.data.graph_objects import read_objects
 from user_dgl.data.reading.matrices import as_features
 from user_dgl.data.tables import MatrixLike, as_array, as_table, is_default, positions_of
@@ -172,18 +173,20 @@ class USERClustering(ClusterMixin, BaseEstimator):
         USERClustering
             The estimator itself.
         """
+        config = self._settings()
         vector = features is not None and _is_vector(features)
-        held = read_objects(adjacency, None if vector else features)
+        encoder = CategoryEncoder() if config.features.categorical == "one_hot" else None
+        held = read_objects(adjacency, None if vector else features, encoder)
         graph, feat, notes = held.graph, held.feat, []
         if vector:
             notes = [_class_note(len(as_array(features, "features")), graph.num_nodes)]
-        config = self._settings()
         if config.model.kind != "user":
             raise InputError(
                 f"model.kind={config.model.kind}: USERClustering fits USER; `user-dgl train` "
                 "trains the others"
             )
-        inert = config.inert_settings()
+        # The estimator reads tables, but has no data kind.
+        inert = [x for x in config.inert_settings() if not x.startswith("features.categorical")]
         prepared = prepared_features(config, graph, feat)
         for line in [*notes, *held.notes, *inert, *prepared.warnings]:
             warnings.warn(line, stacklevel=2)
@@ -202,14 +205,17 @@ class USERClustering(ClusterMixin, BaseEstimator):
         self.loss_ = result.loss
         names = pd.RangeIndex(graph.num_nodes) if held.names is None else held.names
         self.node_names_ = names.to_numpy()
-        self.n_features_in_ = 0 if feat is None else feat.shape[1]
+        self._num_columns = 0 if feat is None else feat.shape[1]
+        self.n_features_in_ = self._num_columns
+        if isinstance(features, pd.DataFrame):  # whose categories have become several columns
+            self.n_features_in_ = features.shape[1]
         if held.columns is not None:
             self.feature_names_in_ = held.columns
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.weight_unit_, self._weighted = graph.unit, graph.weight is not None
         self._preparation = prepared.preparation
-        self._from_edges = prepared.from_edges
+        self._from_edges, self._encoder = prepared.from_edges, encoder
         self._out_of_sample = OutOfSample(trainer, result, prepared.feat)
         return self
 
@@ -282,9 +288,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
             raise InputError(f"features: expected {self.n_features_in_} columns as the fit had")
         else:
             feat = self._new_features(features, names)
-            if feat.shape != (count, self.n_features_in_):
+            if feat.shape != (count, self._num_columns):
                 raise InputError(
-                    f"features: expected shape ({count}, {self.n_features_in_}), got {feat.shape}"
+                    f"features: expected shape ({count}, {self._num_columns}), got {feat.shape}"
                 )
         if self._from_edges:
             feat = (weight if self._weighted else weight.astype(bool)).astype(np.float32)
@@ -295,11 +301,13 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
     def _new_features(self, features: MatrixLike, names: pd.Index | None) -> sp.csr_matrix:
         """Take features of new nodes, in the order of ``names`` and of the columns of the fit."""
-        table = as_table(features, "features")
+        if isinstance(features, pd.DataFrame) and hasattr(self, "feature_names_in_"):
+            fitted, there = pd.Index(self.feature_names_in_), "the columns of features"
+            if not is_default(features.columns):
+                order = positions_of(fitted, features.columns, "the fit", there)
+                features = features.iloc[:, order]
+        table = as_table(features, "features", self._encoder)
         feat = as_features(table.matrix, "features")
-        if table.columns is not None and hasattr(self, "feature_names_in_"):
-            fitted, given = pd.Index(self.feature_names_in_), pd.Index(table.columns)
-            feat = feat[:, positions_of(fitted, given, "the fit", "the columns of features")]
         if table.rows is not None and names is not None:
             feat = feat[positions_of(names, table.rows, "adjacency", "features")]
         return feat

@@ -259,6 +259,23 @@ def test_noise_is_said_to_be_noise(data, adjacency):
     assert any("the edges alone" in str(each.message) for each in said)
 
 
+def test_categories(data, adjacency):
+    feat = pd.DataFrame(_real_features(data), columns=[f"x{i}" for i in range(10)])
+    feat.insert(2, "club", np.array(["red", "green", "blue"])[data.labels])
+    with pytest.raises(InputError, match=r"column 'club' has text, .*features.categorical=one_hot"):
+        USERClustering(3).fit(adjacency, feat)
+    model = USERClustering(3, overrides={**QUICK, "features.categorical": "one_hot"})
+    with pytest.warns(UserWarning, match="categories in column 'club' became 3 columns") as said:
+        model.fit(adjacency, feat)
+    assert "no effect" not in " ".join(str(each.message) for each in said)
+    assert model.n_features_in_ == len(model.feature_names_in_) == 11
+    again = model.predict(model.adjacency_, feat[feat.columns[::-1]])
+    np.testing.assert_array_equal(again, model.labels_)
+    model.predict(adjacency[:1], feat[:1].assign(club="violet"))
+    with pytest.raises(InputError, match="the columns of features: no name 'club'"):
+        model.predict(adjacency, feat.drop(columns="club"))
+
+
 def _with(matrix, place, value):
     matrix = matrix.toarray()
     matrix[place] = value

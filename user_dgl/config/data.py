@@ -29,11 +29,14 @@ class DataKind:
     reads : tuple of str
         Keys of this section that have an effect on this kind only; set where it does not read
         them, a warning names them.
+    categories : bool
+        Whether the function also takes ``features.categorical``, as its third argument.
     """
 
     load: str | Callable[..., Any]
     needs: str | None = None
     reads: tuple[str, ...] = ()
+    categories: bool = False
 
 
 # Maps the names of the kinds of data in the settings to the kinds.
@@ -57,6 +60,7 @@ DATA_KINDS: dict[str, DataKind] = {
             "labels",
             "missing_features",
         ),
+        categories=True,
     ),
     "dgl": DataKind(
         "user_dgl.data.load:dgl",

@@ -2,13 +2,27 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key
+from user_dgl.config.data import DATA_KINDS
+from user_dgl.config.schema import Section, key, only_where
+
+_TABLES = only_where(
+    "data.kind",
+    "data kinds that read columns of categories: edge_list",
+    lambda config: DATA_KINDS[config.data.kind].categories,
+)
 
 
 @dataclass(frozen=True)
 class FeaturesConfig(Section):
     """``features``: steps applied in this order. Sparse features stay sparse in all of them."""
 
+    categorical: str = key(
+        "refuse",
+        "Treatment of columns of text in a file or table of features. refuse: stop with an error. "
+        "one_hot: a column of 0 and 1 for each value.",
+        _TABLES,
+        choices=("refuse", "one_hot"),
+    )
     weighting: str = key(
         "none",
         "Weighting of the values. tf_idf: column j is multiplied by log(number of nodes / number "

@@ -14,6 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.categories import CategoryEncoder
 from user_dgl.data.reading.matrices import (
     as_features,
     graph_from_entries,
@@ -83,7 +84,9 @@ class HeldData:
     notes: list[str]
 
 
-def read_objects(adjacency: Any, features: Any = None) -> HeldData:
+def read_objects(
+    adjacency: Any, features: Any = None, encoder: CategoryEncoder | None = None
+) -> HeldData:
     """Take a graph and its features from objects in memory.
 
     The adjacency may be:
@@ -106,13 +109,15 @@ def read_objects(adjacency: Any, features: Any = None) -> HeldData:
     adjacency : object
     features : object, optional
         None: ``ndata["feat"]`` of a DGLGraph, ``x`` of a graph of PyTorch Geometric, else none.
+    encoder : CategoryEncoder, optional
+        See `as_table`.
 
     Raises
     ------
     InputError
         The objects are of no known kind, are malformed or do not fit each other.
     """
-    table = None if features is None else as_table(features, "features")
+    table = None if features is None else as_table(features, "features", encoder)
     held = _graph(adjacency, table)
     if table is None and held.feat is not None:
         table = as_table(held.feat, "features")
@@ -123,7 +128,10 @@ def read_objects(adjacency: Any, features: Any = None) -> HeldData:
         names, order = _matched(names, table, held.graph.num_nodes)
         if order is not None:
             feat = feat[order]
-    return HeldData(held.graph, feat, names, columns, [f"adjacency: {note}" for note in held.notes])
+    notes = [f"adjacency: {note}" for note in held.notes]
+    if encoder is not None and encoder.columns:
+        notes.append(f"features: {encoder.note()}")
+    return HeldData(held.graph, feat, names, columns, notes)
 
 
 def _matched(

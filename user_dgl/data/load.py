@@ -55,12 +55,14 @@ def find_file(root: Path, name: str, key: str) -> Path:
     return path
 
 
-def load_data(config: DataConfig) -> AttributedGraph:
+def load_data(config: DataConfig, categorical: str = "refuse") -> AttributedGraph:
     """The clean graph that a config names; noise is added by `user_dgl.perturb`.
 
     Parameters
     ----------
     config : DataConfig
+    categorical : str
+        ``features.categorical``: treatment of columns of text among the features.
 
     Returns
     -------
@@ -74,7 +76,8 @@ def load_data(config: DataConfig) -> AttributedGraph:
     kind = DATA_KINDS[config.kind]
     if kind.needs is not None and getattr(config, kind.needs) is None:
         raise InputError(f"data.kind={config.kind} needs data.{kind.needs}")
-    data = load_object(kind.load)(config, data_root(config))
+    more = (categorical,) if kind.categories else ()
+    data = load_object(kind.load)(config, data_root(config), *more)
     if data.graph.weight is not None:
         data = _with_weights(data, config.weights != "ignore")
     return largest_component(data) if config.largest_component else data
@@ -123,7 +126,7 @@ def ogb(config: DataConfig, root: Path) -> AttributedGraph:
     return load_ogb(find_file(root, _set(config.path), "data.path"))
 
 
-def edge_list(config: DataConfig, root: Path) -> AttributedGraph:
+def edge_list(config: DataConfig, root: Path, categorical: str = "refuse") -> AttributedGraph:
     """Kind ``edge_list``: one's own files."""
 
     def found(name: str | None, key: str) -> Path | None:
@@ -140,6 +143,7 @@ def edge_list(config: DataConfig, root: Path) -> AttributedGraph:
         comment=config.comment,
         layout=config.layout,
         weights=config.weights,
+        categorical=categorical,
     )
 
 

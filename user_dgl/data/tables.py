@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.data.attributed_graph import one_line, some
+from user_dgl.data.categories import ADVICE, CategoryEncoder
 from user_dgl.errors import InputError
 
 MatrixLike: TypeAlias = np.ndarray | torch.Tensor | sp.spmatrix | sp.sparray | pd.DataFrame
@@ -43,7 +44,7 @@ class Table:
     columns: np.ndarray | None = None
 
 
-def as_table(values: Any, name: str) -> Table:
+def as_table(values: Any, name: str, encoder: CategoryEncoder | None = None) -> Table:
     """Take the numbers and the names of a matrix of any kind.
 
     Parameters
@@ -53,6 +54,9 @@ def as_table(values: Any, name: str) -> Table:
         are numbers or booleans.
     name : str
         Name for messages.
+    encoder : CategoryEncoder, optional
+        Turns columns of text and of categories of a DataFrame into columns of 0 and 1, which follow
+        the others. None: such columns are refused.
 
     Raises
     ------
@@ -75,7 +79,14 @@ def as_table(values: Any, name: str) -> Table:
     kinds = list(frame.dtypes)
     if kinds and all(isinstance(kind, pd.SparseDtype) and kind.fill_value == 0 for kind in kinds):
         return Table(frame.sparse.to_coo().tocsr(), rows, columns)
-    return Table(_cells(frame, name), rows, columns)
+    if encoder is None:
+        return Table(_cells(frame, name), rows, columns)
+    encoded = [c for c in range(frame.shape[1]) if _is_category(frame.iloc[:, c])]
+    if not encoded and not encoder.columns:
+        return Table(_cells(frame, name), rows, columns)
+    numbers = frame.iloc[:, [c for c in range(frame.shape[1]) if c not in set(encoded)]]
+    parts = [sp.csr_matrix(_cells(numbers, name)), encoder.encode(frame.iloc[:, encoded], name)]
+    return Table(sp.hstack(parts, format="csr"), rows, columns)
 
 
 def as_matrix(values: Any, name: str) -> np.ndarray | sp.spmatrix:
@@ -139,13 +150,18 @@ def _cells(frame: pd.DataFrame, name: str) -> np.ndarray:
         else:
             columns.append(cells.astype(object).where(cells.notna(), np.nan).astype(np.float64))
     if wrong:
-        raise InputError(
-            f"{name}: not numbers: column {some(wrong, most=3)}: encode these columns as numbers, "
-            "or leave them out"
-        )
+        raise InputError(f"{name}: not numbers: column {some(wrong, most=3)}: {ADVICE}")
     array = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     _check_given(array, frame, name)
     return array
+
+
+def _is_category(cells: pd.Series) -> bool:
+    """Whether a column has text or categories in place of numbers."""
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return True
+    kind = pd.api.types.infer_dtype(cells, skipna=True)
+    return kind in ("string", "mixed-integer") and _problem(cells) is not None
 
 
 def _problem(cells: pd.Series) -> str | None:

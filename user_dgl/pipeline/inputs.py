@@ -28,7 +28,7 @@ def load_noisy_data(
     For link prediction, the clean and the noisy graph both lack the held-out edges. Notes on what
     reading has cleaned go to ``log``, a line each.
     """
-    data, split, held_out = load_data(config.data), None, None
+    data, split, held_out = load_data(config.data, config.features.categorical), None, None
     if config.task == "link_prediction":
         split = split_links(data.graph, config.links, config.seed)
         data, held_out = dataclasses.replace(data, graph=split.training), split.held_out_keys

@@ -49,7 +49,7 @@ def inspect_data(config: Config) -> dict[str, Any]:
     InputError
         The data cannot be read.
     """
-    data = load_data(config.data)
+    data = load_data(config.data, config.features.categorical)
     graph, degree = data.graph, data.graph.degree.numpy()
     ids = _Names(data)
     notes = list(data.notes)
