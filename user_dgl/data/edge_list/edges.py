@@ -101,6 +101,7 @@ def load_edge_list(
     comment: bool | str = "auto",
     layout: str = "auto",
     weights: str | int = "auto",
+    categorical: str = "refuse",
 ) -> AttributedGraph:
     """Load a graph from the user's own files.
 
@@ -141,6 +142,8 @@ def load_edge_list(
         contains usual names for the ends of edges, or text above numbers.
     columns : sequence of str
         Names of the two columns with the ends, if the header does not use usual names.
+    categorical : str
+        See `user_dgl.data.edge_list.features.read_features`.
 
     Returns
     -------
@@ -156,7 +159,7 @@ def load_edge_list(
     ends = _read_ends(edges, missing, options)
     feats, rows = ends.features, ends.labels
     if features is not None:
-        feats = read_features(features, ends.names, missing)
+        feats = read_features(features, ends.names, missing, categorical)
     if labels is not None:
         rows = read_label_rows(labels)
     names, place, notes = _nodes(ends, feats, rows)

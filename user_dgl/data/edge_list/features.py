@@ -10,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import check_text, one_line
+from user_dgl.data.categories import ADVICE, CategoryEncoder
 from user_dgl.data.edge_list.names import ID_NAMES, is_id, is_label, is_row_number, words
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
@@ -51,7 +52,9 @@ class Features:
     notes: list[str]
 
 
-def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -> Features:
+def read_features(
+    path: Path, edge_names: np.ndarray, missing: str = "refuse", categorical: str = "refuse"
+) -> Features:
     """Read a file of features.
 
     The ending of the file determines its format:
@@ -76,6 +79,9 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
         Distinct ids that occur in the edges.
     missing : str
         See `user_dgl.data.reading.matrices.as_features`.
+    categorical : str
+        Treatment of columns of text behind the first: ``refuse`` or ``one_hot``, which makes a
+        column of 0 and 1 for each value. These columns follow the others.
 
     Raises
     ------
@@ -93,10 +99,10 @@ def read_features(path: Path, edge_names: np.ndarray, missing: str = "refuse") -
             codes, ids = index_array_ids(ids, feat.shape[0], path)
             feat = feat[np.argsort(codes)]
         return Features(path, feat, ids, [f"{path.name}: {note}" for note in notes])
-    return _read_text(open_text(path), edge_names, missing)
+    return _read_text(open_text(path), edge_names, missing, categorical)
 
 
-def _read_text(text: TextFile, edge_names: np.ndarray, missing: str) -> Features:
+def _read_text(text: TextFile, edge_names: np.ndarray, missing: str, categorical: str) -> Features:
     path = text.path
     if _has_header(text):
         text = text.without_header()
@@ -118,13 +124,24 @@ def _read_text(text: TextFile, edge_names: np.ndarray, missing: str) -> Features
     kept = [c for c in range(width) if c != id_column and c not in left_out]
     if not kept:
         raise InputError(f"{path}: no column of features is left: {'; '.join(left_out.values())}")
-    text_columns = [c for c in kept if c in roles.texts or c in roles.ids]
-    if text_columns:
-        text.check_rows(numbers=text_columns)
+    texts = [c for c in kept if c in roles.texts]
+    if texts and categorical == "refuse":
+        name, example = _name(text, texts[0]), _example(text, texts[0])
+        raise text.error(0, f"column {name} has text, such as {example}: {ADVICE}")
+    encoder = CategoryEncoder()
+    encoded = _encoded(text, {c: columns[c] for c in texts}, encoder)
+    kept = [c for c in kept if c not in texts]
+    named_ids = [c for c in kept if c in roles.ids]
+    if named_ids:
+        text.check_rows(numbers=named_ids)
     numbers = [_as_numbers(columns[c]) if c in as_text else columns[c] for c in kept]
     try:
         filled: list[str] = []
-        feat = as_features(np.column_stack(numbers), path, missing, filled)
+        stacked = np.column_stack(numbers) if numbers else np.empty((len(columns[0]), 0))
+        feat = as_features(stacked, path, missing, filled)
+        if texts:
+            feat = sp.hstack([feat, encoded], format="csr")
+            notes.append(f"{path.name}: {encoder.note()}")
         if filled:
             text.check_rows()
             notes += [f"{path.name}: {note}" for note in filled]
@@ -156,7 +173,7 @@ class _Roles:
         """Find the columns."""
         names = text.header or ()
         if len(names) != text.num_columns:
-            return cls()
+            names = ()
         has_x = "x" in map(words, names)  # then y is a coordinate
         ids = [c for c, name in enumerate(names) if is_id(name)]
         labels = [
@@ -263,6 +280,21 @@ def _left_out(text: TextFile, roles: _Roles, id_column: int | None) -> dict[int,
         if id_column is not None and column != id_column:
             found[column] = f"column {column + 1} ({_name(text, column)}) left out: it numbers rows"
     return found
+
+
+def _example(text: TextFile, column: int) -> str:
+    cells = (row[column].strip() for row in text.sample if len(row) > column)
+    return repr(next(cell for cell in cells if not is_number(cell)))
+
+
+def _encoded(
+    text: TextFile, cells: dict[int, np.ndarray], encoder: CategoryEncoder
+) -> sp.csr_matrix:
+    """Encode the cells of columns of text."""
+    names = text.header if len(text.header or ()) == text.num_columns else None
+    frame = pd.DataFrame({names[c] if names else c + 1: column for c, column in cells.items()})
+    frame = frame.apply(lambda column: column.str.strip()).replace({"": np.nan})
+    return encoder.encode(frame, str(text.path)) if len(cells) else sp.csr_matrix((0, 0))
 
 
 def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> None:
