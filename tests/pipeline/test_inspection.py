@@ -67,7 +67,9 @@ def test_json(files, capsys):
     }  # fmt: skip
     assert report["sample_nodes"][2]["class"] is None
     assert any("header" in note for note in report["notes"])
-    assert report["warnings"] == []
+    (warning,) = report["warnings"]
+    assert "very different scale" in warning
+    assert "column 3" in warning
 
 
 def test_without_features_and_labels(files, capsys):
