@@ -40,6 +40,9 @@ from user_dgl.structure.false_discovery import (
 
 # Number of columns of the coarse view. Its cosines compare topics and not single words.
 COARSE_COMPONENTS = 32
+# From this number of nodes on, at most so many random pairs are scored. The logistic and the
+# isotonic curve are fitted to them and to as many edges.
+_LARGE, _MOST_FITTED = 20_000, 300_000
 
 
 def score_edges(
@@ -54,7 +57,8 @@ def score_edges(
 
     A first weight comes from the cosine of the features alone. Then, for each fold of the edges,
     the features are smoothed over the graph with these weights and without the fold, and the edges
-    of the fold are scored by the smoothed features.
+    of the fold are scored by the smoothed features. From 20,000 nodes on, 300,000 random pairs and
+    edges are enough to learn from.
 
     Parameters
     ----------
@@ -77,23 +81,32 @@ def score_edges(
     rng = stream_rng(seed, Stream.CRITIC)
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
     num_nulls = max(NULL_PAIRS_PER_EDGE * graph.num_edges, LEAST_NULL_PAIRS)
+    fitted: slice | np.ndarray = slice(None)
+    large = graph.num_nodes >= _LARGE
+    if large:
+        num_nulls = min(num_nulls, _MOST_FITTED)
+    if large and graph.num_edges > _MOST_FITTED:
+        fitted = rng.choice(graph.num_edges, _MOST_FITTED, replace=False)
     nulls = random_pairs(graph.num_nodes, num_nulls, rng, held_out)
     rows = normalize(feat)
+    reduced = torch.from_numpy(truncated_svd(rows, config.num_components, seed))
+    if large and reduced.shape[1] == rows.shape[1]:
+        # All components have the same dot products as the features, and they are dense.
+        rows = reduced.numpy()
     edge_cosine, null_cosine = row_dots(rows, *edges), row_dots(rows, *nulls)
-    first = _judge(edge_cosine[:, None], null_cosine[:, None])
+    first = _judge(edge_cosine[:, None], null_cosine[:, None], fitted)
     edge_scores = np.empty((graph.num_edges, 3))
     null_scores = np.empty((nulls.shape[1], 3))
     edge_scores[:, 0], null_scores[:, 0] = edge_cosine, null_cosine
-    reduced = torch.from_numpy(truncated_svd(rows, config.num_components, seed))
     edge_fold = rng.permutation(graph.num_edges) % config.folds
     null_fold = rng.permutation(nulls.shape[1]) % config.folds
     for fold in steps(range(config.folds)):
-        left_out, nulls_here = edge_fold == fold, null_fold == fold
+        left_out, nulls_here = np.flatnonzero(edge_fold == fold), np.flatnonzero(null_fold == fold)
         views = _views(graph, first.weight, left_out, reduced, config, seed, engine)
         for column, view in enumerate(views, start=1):
             edge_scores[left_out, column] = row_dots(view, *edges[:, left_out])
             null_scores[nulls_here, column] = row_dots(view, *nulls[:, nulls_here])
-    critic_scores = _judge(edge_scores, null_scores)
+    critic_scores = _judge(edge_scores, null_scores, fitted)
     return replace(critic_scores, weight=critic_scores.weight**config.power, power=config.power)
 
 
@@ -110,22 +123,33 @@ def _views(
 
     Rows of both are scaled to norm 1.
     """
-    kept = torch.from_numpy(np.where(left_out, np.float32(0), weight))
+    kept = weight.copy()
+    kept[left_out] = 0
     if graph.weight is not None:
-        kept = kept * graph.weight
-    propagation = Propagation.of(graph, kept, engine)
+        kept *= graph.weight.numpy()
+    propagation = Propagation.of(graph, torch.from_numpy(kept), engine)
     fine = smooth(propagation, reduced, config.hops, config.self_share).numpy()
     fine = normalize(fine, copy=False)
     coarse = normalize(truncated_svd(fine, COARSE_COMPONENTS, seed), copy=False)
     return fine, coarse
 
 
-def _judge(edge_scores: np.ndarray, null_scores: np.ndarray) -> EdgeScores:
-    """Compute weights and noise share from scores (E, S) of edges and (R, S) of random pairs."""
+def _judge(
+    edge_scores: np.ndarray, null_scores: np.ndarray, fitted: slice | np.ndarray
+) -> EdgeScores:
+    """Compute weights and noise share from scores (E, S) of edges and (R, S) of random pairs.
+
+    ``fitted`` are the edges that curves are fitted to.
+    """
     scores = np.concatenate([edge_scores, null_scores])
     is_edge = np.concatenate([np.ones(len(edge_scores)), np.zeros(len(null_scores))])
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
-    score = model.fit(scores, is_edge).decision_function(scores)
+    if isinstance(fitted, slice):
+        model.fit(scores, is_edge)
+    else:
+        some = np.concatenate([fitted, np.arange(len(edge_scores), len(scores))])
+        model.fit(scores[some], is_edge[some])
+    score = model.decision_function(scores)
     edge_score, null_score = score[: len(edge_scores)], score[len(edge_scores) :]
     share = noise_share(edge_score, null_score)
-    return EdgeScores(edge_weight(edge_score, null_score, share), share)
+    return EdgeScores(edge_weight(edge_score, null_score, share, fitted), share)

@@ -10,6 +10,7 @@ _LEAST_WEIGHT = 0.01
 # Number of random pairs that edges are compared with: for each edge, and at least.
 NULL_PAIRS_PER_EDGE = 2
 LEAST_NULL_PAIRS = 1000
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,12 @@ def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:
     return float(min(np.mean(edge_score < np.median(null_score)) / 0.5, 1.0))
 
 
-def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) -> np.ndarray:
+def edge_weight(
+    edge_score: np.ndarray,
+    null_score: np.ndarray,
+    share: float,
+    fitted: slice | np.ndarray = _ALL,
+) -> np.ndarray:
     r"""Compute one minus the local false discovery rate, :math:`1 - \pi_0 p_0(c_e) / p(c_e)`.
 
     An isotonic regression estimates the probability that a score belongs to an edge and not to a
@@ -56,13 +62,18 @@ def edge_weight(edge_score: np.ndarray, null_score: np.ndarray, share: float) ->
         Scores of random pairs.
     share : float
         :math:`\pi_0`, see `noise_share`.
+    fitted : int64 (F,), optional
+        Edges that the isotonic regression is fitted to; default: all.
 
     Returns
     -------
     float32 (E,) in [0.01, 1]
     """
-    score = np.concatenate([edge_score, null_score])
-    is_edge = np.concatenate([np.ones(len(edge_score)), np.zeros(len(null_score))])
+    some = edge_score[fitted]
+    score = np.concatenate([some, null_score])
+    is_edge = np.concatenate([np.ones(len(some)), np.zeros(len(null_score))])
     chance = IsotonicRegression(out_of_bounds="clip").fit(score, is_edge).predict(edge_score)
-    null_over_edge = (1 - chance) / chance * (len(edge_score) / len(null_score))
+    # Among edges that are not fitted, some may have a score that only random pairs have.
+    chance = np.maximum(chance, np.finfo(np.float64).tiny)
+    null_over_edge = (1 - chance) / chance * (len(some) / len(null_score))
     return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
