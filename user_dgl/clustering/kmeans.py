@@ -25,7 +25,7 @@ _LEAST_SEEDING, _SEEDING_PER_CLUSTER = 1000, 64
 # Most clusters for which a sample is smaller than the mini-batches of so many starts.
 _MOST_SAMPLED_CLUSTERS = 200
 # Steps on all points after those on the sample, and the share of the starts that get them.
-_STEPS_ON_ALL, _SHARE_ON_ALL = 5, 8
+_STEPS_ON_ALL, _SHARE_ON_ALL = 3, 8
 # Starts whose sums of squares differ by less have found the same clusters.
 _SAME = 1e-4
 
@@ -44,7 +44,7 @@ def kmeans(
     distinct points than clusters, there are fewer clusters.
 
     From 20,000 points on, the starts are made on a sample of 128 points for each cluster, and
-    10,000 at least. The best ones, one in eight, go on for five steps on all points. This needs
+    10,000 at least. The best ones, one in eight, go on for three steps on all points. This needs
     up to 200 clusters and samples that are at most half of the points. Otherwise, more than 100,000
     points are clustered by mini-batch k-means.
 

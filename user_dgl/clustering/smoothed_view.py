@@ -10,7 +10,6 @@ moved to other clusters as long as that saves more bits
 used.
 """
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -19,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.metrics import normalized_mutual_info_score
 from sklearn.preprocessing import normalize
 
+from user_dgl.clustering.agreement import pairwise_nmi
 from user_dgl.clustering.block_model import (
     block_bits,
     block_sums,
@@ -350,12 +349,7 @@ def choose(
         Place of the chosen one, and the candidates with ``agreement`` and ``chosen``.
     """
     number = len(candidates)
-    likeness = np.zeros((number, number))
-    for i, j in itertools.combinations(range(number), 2):
-        likeness[i, j] = likeness[j, i] = 100 * normalized_mutual_info_score(
-            clusters[i], clusters[j]
-        )
-    agreement = likeness.sum(1) / max(number - 1, 1)
+    agreement = (100 * pairwise_nmi(clusters)).sum(1) / max(number - 1, 1)
     best = max(each.score for each in candidates)
     near = [i for i, each in enumerate(candidates) if each.score >= best - _NEAR * abs(best)]
     chosen = max(near, key=agreement.__getitem__)
