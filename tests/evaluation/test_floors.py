@@ -38,8 +38,10 @@ def words(blob, shared=0.0, num_words=40, seed=0):
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("container", [sp.csr_matrix, np.asarray])
 @pytest.mark.parametrize("block", [2, 64])
-def test_smoothing_equals_dense_formula(monkeypatch, name, container, block):
+@pytest.mark.parametrize("large", [1, 20_000], ids=["by torch", "by scipy"])
+def test_smoothing_equals_dense_formula(monkeypatch, name, container, block, large):
     monkeypatch.setattr(module, "_BLOCK_COLUMNS", block)
+    monkeypatch.setattr(module, "_LARGE", large)
     graph = GRAPHS[name]
     feat = np.random.default_rng(0).normal(size=(graph.num_nodes, 5)).astype(np.float32)
     ones = torch.ones(graph.num_edges, dtype=torch.float64)

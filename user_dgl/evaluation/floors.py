@@ -5,10 +5,11 @@ the features only. `smooth_kmeans` first averages the features over neighbourhoo
 of `link_floors` that score pairs differ in the same way. The floors are not in the paper.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.kmeans import kmeans
@@ -19,6 +20,7 @@ from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import LabelledPairs
+from user_dgl.graph.propagation import Propagation
 
 NUM_STEPS = 8
 # Share of a node's own features in its smoothed features.
@@ -28,6 +30,8 @@ LINK_STEPS, LINK_SELF_SHARE = 2, 1 / 3
 # Bytes of the dense features that `smooth_kmeans` may hold.
 DENSE_BYTES_LIMIT = 10**9
 _BLOCK_COLUMNS = 64
+# From this number of nodes on, torch multiplies with S, which takes a third of scipy's time.
+_LARGE = 20_000
 
 
 def features_kmeans(feat: sp.csr_matrix, num_clusters: int, seed: int) -> np.ndarray:
@@ -186,7 +190,7 @@ def _smoothed_blocks(
     slice, ndarray (N, c)
         The columns and their smoothed values.
     """
-    operator = _normalised_adjacency(graph)
+    product = _product(graph)
     if not isinstance(feat, np.ndarray):
         feat = feat.tocsc()
     # The columns are independent. Blocks of them keep the memory of the temporary arrays small.
@@ -198,10 +202,18 @@ def _smoothed_blocks(
             block = block.toarray(order="C")
         step, total = block, np.zeros_like(block)
         for _ in range(num_steps):
-            step = operator @ step
+            step = product(step)
             total += step
         mixed = self_share * block + (1 - self_share) / num_steps * total
         yield slice(start, start + block.shape[1]), mixed
+
+
+def _product(graph: Graph) -> Callable[[np.ndarray], np.ndarray]:
+    """Function that multiplies S of `smooth_kmeans` with a block (N, c)."""
+    if graph.num_nodes < _LARGE:
+        return _normalised_adjacency(graph).__matmul__
+    propagation = Propagation.of(graph, torch.ones(graph.num_edges), "csr")
+    return lambda block: propagation(torch.from_numpy(block)).numpy()
 
 
 def _normalised_adjacency(graph: Graph) -> sp.csr_matrix:
