@@ -7,10 +7,9 @@ is None, never NaN.
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_mutual_info_score, f1_score, normalized_mutual_info_score
-from torchmetrics.functional.clustering.utils import calculate_pair_cluster_confusion_matrix
+from sklearn.metrics.cluster import pair_confusion_matrix
 
 from user_dgl.data import UNLABELLED
 from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
@@ -75,7 +74,7 @@ def clustering_metrics(labels: Values | None, clusters: Values) -> dict[str, flo
     return {
         "nmi": _nmi(labels, clusters, table),
         "acc": 100.0 * float(hits) / len(labels),
-        "ari": _ari(table),
+        "ari": _ari(labels, clusters),
         "f1": 100.0 * float(f1),
         "ami": _ami(labels, clusters, table),
     }
@@ -124,10 +123,10 @@ def _ami(labels: np.ndarray, clusters: np.ndarray, table: np.ndarray) -> float:
     return 100.0 * float(adjusted_mutual_info_score(labels, clusters))
 
 
-def _ari(table: np.ndarray) -> float:
-    # torchmetrics counts the pairs, but its adjusted_rand_score is not used: the products of two
-    # counts are of order N^4 and overflow int64 near N = 50,000. Python's integers do not overflow.
-    pairs = calculate_pair_cluster_confusion_matrix(contingency=torch.from_numpy(table))
+def _ari(labels: np.ndarray, clusters: np.ndarray) -> float:
+    # scikit-learn counts the pairs. The products of two counts are of order N^4 and would overflow
+    # int64 near N = 50,000. Python's integers do not overflow.
+    pairs = pair_confusion_matrix(labels, clusters)
     (apart, only_cluster), (only_class, together) = pairs.tolist()
     if only_cluster == only_class == 0:
         return 100.0

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
 from user_dgl.errors import InputError
 from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
@@ -37,6 +36,9 @@ def link_metrics(scores: Values, is_edge: Values) -> dict[str, float | None]:
         raise InputError(f"link scores: {int(np.isnan(scores).sum())} of {len(scores)} are NaN")
     if is_edge.all() or not is_edge.any():
         return {"auc": None, "ap": None}
+    # Imported here, because it takes a second and most runs have no noise and no links to rank.
+    from torchmetrics.functional.classification import binary_auroc, binary_average_precision
+
     # torchmetrics treats scores outside [0, 1] as logits, and its sigmoid makes large scores equal.
     # Both metrics depend only on the order of the scores, so ranks replace the scores. Equal scores
     # have equal ranks.
