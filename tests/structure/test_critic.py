@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import empty_graph, random_graph
+from scipy.stats import spearmanr
 
 from user_dgl.config import CriticConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.perturb import random_flip
+from user_dgl.structure import critic
 from user_dgl.structure.critic import score_edges
 
 
@@ -56,6 +58,34 @@ def test_critic_repeats_with_the_seed(noisy):
     )
     np.testing.assert_array_equal(first.weight, again.weight)
     assert not np.array_equal(first.weight, other.weight)
+
+
+@pytest.mark.parametrize("columns", [200, 32], ids=["sparse cosines", "dense cosines"])
+def test_a_large_graph_is_learned_from_a_share_of_its_pairs(monkeypatch, columns):
+    """The weights rank nearly as those of all edges and pairs, and find the noise as well."""
+    data = block_model(
+        SyntheticConfig(num_nodes=2000, num_blocks=4, num_features=columns, topic_share=0.7)
+    )
+    flipped = random_flip(data.graph, 0.3, seed=0)
+    whole = _scores_of(flipped.graph, data.feat, num_components=64)
+    monkeypatch.setattr(critic, "_LARGE", 2000)
+    monkeypatch.setattr(critic, "_MOST_FITTED", 5000)
+    fitted = []
+    monkeypatch.setattr(critic, "edge_weight", lambda *args: fitted.append(args) or whole.weight)
+    _scores_of(flipped.graph, data.feat, num_components=64)
+    assert {(len(args[1]), len(args[3])) for args in fitted} == {(5000, 5000)}
+    monkeypatch.undo()
+    monkeypatch.setattr(critic, "_LARGE", 2000)
+    monkeypatch.setattr(critic, "_MOST_FITTED", 5000)
+    part = _scores_of(flipped.graph, data.feat, num_components=64)
+    # Another seed draws other pairs and folds too, and so shows what chance does.
+    other = _scores_of(flipped.graph, data.feat, seed=1, num_components=64)
+    alike, by_chance = (spearmanr(whole.weight, each.weight)[0] for each in (part, other))
+    assert alike > 0.9
+    assert alike > by_chance - 0.03
+    assert part.noise_share == pytest.approx(whole.noise_share, abs=0.03)
+    added = flipped.added.numpy()
+    assert weight_auc(part.weight, added) > weight_auc(whole.weight, added) - 1
 
 
 def test_critic_engines_agree(noisy):
