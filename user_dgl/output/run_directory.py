@@ -267,7 +267,7 @@ class RunDirectory:
             arrays["weight"] = graph.weight.numpy()
         if labels is not None:
             arrays["labels"] = labels
-        self.write_file(self.input_file, lambda file: np.savez_compressed(file, **arrays))
+        self.write_file(self.input_file, lambda file: np.savez(file, **arrays))
 
     def read_input(self) -> tuple[Graph, np.ndarray, np.ndarray | None]:
         """Read what `write_input` wrote."""
@@ -312,7 +312,7 @@ class RunDirectory:
     def write_learned_graph(self, graph: Graph, weight: np.ndarray) -> None:
         """Write A' to ``learned_graph.npz`` as a symmetric SciPy CSR matrix."""
         matrix = graph.to_scipy(torch.from_numpy(weight))
-        self.write_file(self.learned_file, lambda file: sp.save_npz(file, matrix))
+        self.write_file(self.learned_file, lambda file: sp.save_npz(file, matrix, compressed=False))
 
     def read_learned_graph(self) -> sp.csr_matrix:
         """Read what `write_learned_graph` wrote."""
