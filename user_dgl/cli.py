@@ -7,7 +7,6 @@ import argparse
 import json
 import math
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import user_dgl
-from user_dgl.config import Config, config_name, data_name, default_config, load_config, to_yaml
+from user_dgl.config import Config, load_config, to_yaml
+from user_dgl.config.own_files import OwnFiles, inspected_configs, run_settings
 from user_dgl.config.schema import reference
 from user_dgl.errors import (
     InputError,
@@ -265,7 +265,9 @@ class _Version(argparse.Action):
 
 def _train(arguments: argparse.Namespace) -> None:
     try:
-        file, overrides, name = _own_files(arguments)
+        file, overrides, name = run_settings(
+            arguments.overrides, _files(arguments), arguments.clusters
+        )
         config = load_config(file, overrides)
     except InputError as error:
         raise _of_all(str(error)) from None
@@ -286,57 +288,15 @@ def _train(arguments: argparse.Namespace) -> None:
         _log(f"Floor {name} | {_metrics_text(metrics)}")
 
 
-def _own_files(arguments: argparse.Namespace) -> tuple[str | Path, list[str], str]:
-    """Return config, overrides and name of a training whose files may be given as options."""
-    given: list[str] = list(arguments.overrides)
-    file = None if not given or (arguments.edges and "=" in given[0]) else given.pop(0)
-    if file is None and arguments.edges is None:
-        for key in ("features", "labels"):
-            if getattr(arguments, key) is not None:
-                raise InputError(f"--{key} goes with --edges FILE, or with a CONFIG")
-        raise InputError("train needs a CONFIG, or --edges FILE: see user-dgl train --help")
-    overrides = []
-    if arguments.edges is not None:
-        overrides.append("data.kind=edge_list")
-    for key in ("edges", "features", "labels"):
-        path = getattr(arguments, key)
-        if path == "":
-            raise InputError(f"--{key}: names no file")
-        if path is not None:
-            # Relative to the working directory and not to data.root, and quoted as YAML.
-            overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
-    if arguments.clusters is not None:
-        if not re.fullmatch("auto|[1-9][0-9]*", arguments.clusters):
-            raise InputError(
-                f"--clusters {arguments.clusters}: expected a whole number of 2 or more, or auto"
-            )
-        overrides.append(f"model.num_clusters={arguments.clusters}")
-    if arguments.edges is not None:
-        name = data_name(arguments.edges)
-    elif file is not None:
-        name = config_name(file)
-    return default_config() if file is None else file, overrides + given, name
-
-
 def _inspect(arguments: argparse.Namespace) -> int:
-    words = arguments.overrides
-    files = [word for word in words if "=" not in word or Path(word).exists()]
-    settings = [word for word in words if word not in files]
-    files += [] if arguments.edges is None else [arguments.edges]
-    if not files:
-        raise InputError("inspect: name a file of edges or a CONFIG")
-    if len(files) > 1 and (arguments.features or arguments.labels):
-        raise InputError("inspect: --features and --labels belong to one FILE, not to several")
-    named = []
-    for file in files:
-        is_config = Path(file).suffix.lower() in (".yaml", ".yml")
-        arguments.overrides = [file, *settings] if is_config else settings
-        arguments.edges, arguments.clusters = None if is_config else file, None
-        config, overrides, _ = _own_files(arguments)
-        named.append((file, load_config(config, overrides)))
+    named = inspected_configs(arguments.overrides, _files(arguments))
     from user_dgl.pipeline.inspection import print_inspections
 
     return print_inspections(named, arguments.json, sys.stdout)
+
+
+def _files(arguments: argparse.Namespace) -> OwnFiles:
+    return OwnFiles(arguments.edges, arguments.features, arguments.labels)
 
 
 def _config(arguments: argparse.Namespace) -> None:

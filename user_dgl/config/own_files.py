@@ -1,0 +1,98 @@
+"""Settings of commands whose files are given as options, without a config."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from user_dgl.config.config import Config
+from user_dgl.config.load import config_name, data_name, default_config, load_config
+from user_dgl.errors import InputError
+
+
+class OwnFiles(NamedTuple):
+    """The options ``--edges``, ``--features`` and ``--labels`` of a command."""
+
+    edges: str | None = None
+    features: str | None = None
+    labels: str | None = None
+
+
+def run_settings(
+    words: Sequence[str], files: OwnFiles, clusters: str | None = None
+) -> tuple[str | Path, list[str], str]:
+    """Return config, overrides and name of a training whose files may be given as options.
+
+    Parameters
+    ----------
+    words : sequence of str
+        A CONFIG, which is optional with ``files.edges``, and overrides.
+    files : OwnFiles
+    clusters : str, optional
+        The option ``--clusters``.
+
+    Raises
+    ------
+    InputError
+        Neither a config nor a file of edges is given, or an option is malformed.
+    """
+    given: list[str] = list(words)
+    file = None if not given or (files.edges and "=" in given[0]) else given.pop(0)
+    if file is None and files.edges is None:
+        for key in ("features", "labels"):
+            if getattr(files, key) is not None:
+                raise InputError(f"--{key} goes with --edges FILE, or with a CONFIG")
+        raise InputError("train needs a CONFIG, or --edges FILE: see user-dgl train --help")
+    overrides = []
+    if files.edges is not None:
+        overrides.append("data.kind=edge_list")
+    for key, path in files._asdict().items():
+        if path == "":
+            raise InputError(f"--{key}: names no file")
+        if path is not None:
+            # Relative to the working directory and not to data.root, and quoted as YAML.
+            overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
+    if clusters is not None:
+        if not re.fullmatch("auto|[1-9][0-9]*", clusters):
+            raise InputError(
+                f"--clusters {clusters}: expected a whole number of 2 or more, or auto"
+            )
+        overrides.append(f"model.num_clusters={clusters}")
+    if files.edges is not None:
+        name = data_name(files.edges)
+    elif file is not None:
+        name = config_name(file)
+    return default_config() if file is None else file, overrides + given, name
+
+
+def inspected_configs(words: Sequence[str], files: OwnFiles) -> list[tuple[str, Config]]:
+    """Return the name and the settings of each data set that ``user-dgl inspect`` is asked about.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Files of edges or YAML files, and overrides that hold for all of them.
+    files : OwnFiles
+
+    Raises
+    ------
+    InputError
+        No file is named, or features or labels are given for several files.
+    """
+    named = [word for word in words if "=" not in word or Path(word).exists()]
+    overrides = [word for word in words if word not in named]
+    named += [] if files.edges is None else [files.edges]
+    if not named:
+        raise InputError("inspect: name a file of edges or a CONFIG")
+    if len(named) > 1 and (files.features or files.labels):
+        raise InputError("inspect: --features and --labels belong to one FILE, not to several")
+    configs = []
+    for name in named:
+        if Path(name).suffix.lower() in (".yaml", ".yml"):
+            config, settings, _ = run_settings([name, *overrides], files._replace(edges=None))
+        else:
+            config, settings, _ = run_settings(overrides, files._replace(edges=name))
+        configs.append((name, load_config(config, settings)))
+    return configs
