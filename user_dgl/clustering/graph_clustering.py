@@ -29,6 +29,7 @@ from user_dgl.clustering.block_model import block_bits, block_sums, entropy_bits
 from user_dgl.clustering.communities import communities, fill_clusters
 from user_dgl.clustering.spectral import spectral_clusters, spectral_embedding
 from user_dgl.graph import Graph
+from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 
 # Share of the edges that is hidden, and the number of edges below which none is.
@@ -307,7 +308,7 @@ def _final(
         # Start 0 was the search on the graph without the hidden edges.
         found = [
             communities(adjacency, num_clusters, seed, start, resolution)[0]
-            for start in range(1, starts + 1)
+            for start in steps(range(1, starts + 1))
         ]
         clusters = max(found, key=_share_paid(adjacency, num_clusters))
     else:
