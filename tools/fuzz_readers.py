@@ -11,6 +11,7 @@ something was. ``--replay FILE`` runs a kept input again.
 import argparse
 import gzip
 import io
+import json
 import os
 import signal
 import sys
@@ -71,6 +72,35 @@ def graphml() -> bytes:
     return saved(lambda file: nx.write_graphml(graph, file))
 
 
+def of_networkx() -> Iterator[tuple[str, bytes]]:
+    """Yield ending and content of the formats that networkx reads, and of its lists."""
+    graph = nx.Graph(zip(U.tolist(), V.tolist(), strict=True))
+    for node in graph:
+        graph.nodes[node]["feat_0"] = float(node)
+    yield ".gml", saved(lambda file: nx.write_gml(graph, file))
+    yield ".gexf", saved(lambda file: nx.write_gexf(graph, file))
+    yield ".net", saved(lambda file: nx.write_pajek(nx.Graph(graph.edges), file))
+    yield ".net", b'*Vertices 3\n1 "a"\n2 "b c"\n3 c\n*Arcs :1 "x"\n1 2 1\n*Edges\n2 3\n'
+    yield ".json", json.dumps(nx.node_link_data(graph, edges="links")).encode()
+    yield ".adjlist", saved(lambda file: nx.write_adjlist(graph, file))
+    nx.set_edge_attributes(graph, {pair: {"a": 1, "b": "c, d"} for pair in graph.edges})
+    yield ".csv", saved(lambda file: nx.write_edgelist(graph, file))
+    yield ".csv", saved(lambda file: nx.write_edgelist(nx.grid_2d_graph(3, 2), file, data=False))
+
+
+def tables() -> Iterator[bytes]:
+    """Yield texts of edges in other layouts than two columns."""
+    dense = ADJACENCY.toarray().astype(int).tolist()
+    yield rows(" ", *zip(*dense, strict=True))
+    yield b";a;b;c;d;e;f\n" + rows(";", "abcdef", *zip(*dense, strict=True))
+    yield b'"from" "to" "weight"\n' + rows(" ", range(len(U)), U, V, U / 4)
+    yield b",node_from,node_to\n" + rows(",", range(len(U)), U, V) + b"7,NA,2\n"
+    yield rows("\t", [f"g{u}" for u in U], ["pp"] * len(U), [f"g{v}" for v in V])
+    yield rows(" ", U, V, range(len(U)))
+    yield b"source,target\n0,1.0\n2,1e+05\nsource,target\n'3','4'\n"
+    yield b'source,target\n"#a",b\nb,"%c"\n'
+
+
 def dgl_file(folder: Path) -> bytes:
     """A file of `dgl.save_graphs`."""
     graph = dgl.graph((torch.from_numpy(U), torch.from_numpy(V)), num_nodes=NODES)
@@ -114,6 +144,10 @@ def valid_files(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     yield "edges", ".mat", saved(scipy.io.savemat, mat, format="4")
     yield "edges", ".graphml", graphml()
     yield "edges", ".bin", dgl_file(folder)
+    for ending, content in of_networkx():
+        yield "edges", ending, content
+    for content in tables():
+        yield "edges", ".csv", content
     yield "features", ".csv", rows(",", range(NODES), *FEATURES.T)
     yield "features", ".csv", b"id;f0;f1\n" + rows(";", range(NODES), *FEATURES.T)
     yield "features", ".npy", saved(np.save, FEATURES)
@@ -121,7 +155,9 @@ def valid_files(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     yield "features", ".npz", saved(sp.save_npz, sp.csr_matrix(FEATURES))
     yield "features", ".mat", saved(scipy.io.savemat, {"X": sp.csc_matrix(FEATURES)})
     yield "features", ".mtx", saved(scipy.io.mmwrite, sp.coo_matrix(FEATURES))
+    yield "features", ".csv", b",f0,node_id,label\n" + rows(",", U, V / 2, range(7), U)
     yield "labels", ".csv", rows(" ", LABELS)
+    yield "labels", ".csv", b'"node" "label"\n' + rows(" ", range(1, 7), range(NODES), LABELS)
     yield "labels", ".csv", b"node,label\n" + rows(",", range(NODES), LABELS)
     yield "labels", ".npy", saved(np.save, LABELS)
     yield "labels", ".npz", saved(np.savez, y=LABELS, ids=np.arange(NODES).astype(str))
@@ -131,6 +167,7 @@ def valid_files(folder: Path) -> Iterator[tuple[str, str, bytes]]:
 KINDS = [
     *((part, UNZIPPED) for part in ("edges", "features", "labels")),
     *(("edges", e) for e in (".csv", ".npz", ".npy", ".mtx", ".mat", ".graphml", ".bin")),
+    *(("edges", e) for e in (".gml", ".gexf", ".net", ".json", ".adjlist")),
     *(("features", e) for e in (".csv", ".npy", ".npz", ".mat", ".mtx")),
     *(("labels", e) for e in (".csv", ".npy", ".npz", ".mat")),
 ]

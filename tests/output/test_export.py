@@ -4,6 +4,7 @@ import csv
 import errno
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from runs import ring, write_run
@@ -12,6 +13,7 @@ from user_dgl.cli import main
 from user_dgl.data import load_edge_list
 from user_dgl.graph import Graph
 from user_dgl.output.export import kept_edges
+from user_dgl.output.tables import csv_text
 
 # What people name nodes; all of them stand in tables and can be told apart there.
 ODD_IDS = ["007", "7", "a,b", 'quo"te', "#tag", "% of", "ñ", "NA", "two words", "x;y", "-", "<b>"]
@@ -65,6 +67,20 @@ def test_exported_files_can_be_read_again(tmp_path, ids):
     assert ((wanted > 0) != (found > 0)).nnz == 0
     np.testing.assert_array_equal(data.feat.toarray()[back], run.read_embedding())
     assert data.labels[back].tolist() == [0, 1] * 6
+
+
+def test_files_of_a_run_with_marked_ids_can_be_read_again(tmp_path):
+    """``clusters.csv`` and predicted links, where an id starts like a comment."""
+    ids = ["#a", "%b", "c", "d, e", "NA", "f"]
+    run = write_run(tmp_path / "run", ring(6), np.ones(6), [0, 0, 0, 1, 1, 1], ids=ids)
+    assert run.read_clusters()[0] == ids
+    links = pd.DataFrame({"source": ids, "target": ids[1:] + ids[:1], "score": np.ones(6)})
+    (tmp_path / "links.csv").write_text(csv_text(links, "%.4f"))
+    data = load_edge_list(tmp_path / "links.csv", None, run.path / "clusters.csv")
+    assert sorted(data.node_ids) == sorted(ids)
+    assert data.graph.num_edges == 6
+    labels = dict(zip(data.node_ids, data.labels.tolist(), strict=True))
+    assert [labels[name] for name in ids] == [0, 0, 0, 1, 1, 1]
 
 
 def test_whole_numbers_are_written_without_quotation_marks(tmp_path):

@@ -357,6 +357,10 @@ def test_separator(read):
     assert read(text, separator="comma").num_nodes == 12
     assert read(text, separator="semicolon", columns=(1, 3)).num_nodes == 18
     assert read(rows("{u}|{v}")).num_nodes == 12
+    assert read(rows("{u} | {v}")).num_nodes == 12
+    text = rows("{u}|edge {k}|{v}", IDS["text"])
+    refuses(read, text, "blanks or bars may separate the cells: set data.separator=blank or")
+    assert read(text, separator="pipe").num_nodes == 12
 
 
 METIS = "12 20\n" + "".join(" ".join(str(n + 1) for n in GRAPH[i]) + "\n" for i in range(12))

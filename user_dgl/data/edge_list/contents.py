@@ -86,6 +86,9 @@ def guess_ends(head: Sequence[Sequence[str]], spread: Sequence[Sequence[str]]) -
         guess = _among_texts(texts, len(spread))
         if guess.ends is None or len(wholes) < 2:
             return guess
+        if not any(a.values & b.values for a, b in combinations(texts, 2)):
+            rivals = (guess.ends, (wholes[0].place, wholes[1].place))
+            return Guess(None, tuple(sorted(rivals)), "two columns are text, and two are numbers")
         # Names and numbers of both ends: `ann bob 1 2`.
         others = [c for c in wholes if len(c.values) > _FEW * len(texts[0].values)]
         twins = [(a, b) for a, b in combinations(others, 2) if _alike(a, b) >= _ALIKE]
@@ -120,7 +123,7 @@ def _column(place: int, head: list[str], spread: list[str]) -> _Column:
         numbers = [float(cell) for cell in head if _REAL.fullmatch(cell)]
     pairs = list(pairwise(numbers))
     rising = len(numbers) >= 10 and len(set(numbers)) > 2 and all(a <= b for a, b in pairs)
-    counts = len(numbers) >= _LEAST_ROWS and all(b - a == 1 for a, b in pairs)
+    counts = len(numbers) > 1 and all(b - a == 1 for a, b in pairs)
     return _Column(place, kind, values, rising, counts and numbers[0] in (0, 1))
 
 
@@ -192,10 +195,12 @@ def _numbers(wholes: list[_Column], cells: list[list[str]]) -> Guess:
     usual = (first.place, second.place)
     middle, last = (first.place, third.place), (second.place, third.place)
     if len(cells[0]) < _LEAST_ROWS:
+        if first.counts and len(set(map(float, third.values))) > 1:
+            return Guess(None, (usual, last), f"column {first.place + 1} counts the rows")
         return Guess(usual)
     d1, d2, d3 = (len(column.values) for column in wholes[:3])
     s12, s13, s23 = _alike(first, second), _alike(first, third), _alike(second, third)
-    if first.counts and s23 > 0 and d3 > _FEW * d2 and not third.rising:
+    if first.counts and (s23 > 0 or s12 == 0) and d3 > _FEW * d2 and not third.rising:
         return Guess(None, (usual, last), f"column {first.place + 1} counts the rows")
     if third.rising or third.counts:
         return Guess(usual)

@@ -107,15 +107,15 @@ def load_edge_list(
 
     The ending of ``edges``, without a final ``.gz``, determines its format:
 
-    - ``.npz``, ``.mtx``, ``.mat``, ``.graphml`` or ``.xml``, and ``.bin`` or ``.dgl``
-      (`dgl.save_graphs`): see the loaders in `user_dgl.data.formats`. Most of these files may also
-      contain features and labels.
+    - an ending in `user_dgl.data.formats.registry.FORMATS`: see the loaders there. Most of these
+      files may also contain features and labels. Some formats are recognised by their content too.
     - ``.npy``: an adjacency matrix (N, N), or whole numbers (M, 2) or (2, M), which are the ids of
       the ends of each edge. An array (2, 2) is an adjacency matrix.
-    - Any other ending: text with two ids per row, separated by commas, tabs, semicolons or blanks,
-      with or without header. Lines that start with ``#`` or ``%`` are comments. A column with a
-      name such as ``weight``, or without header a third column of numbers, contains weights, unless
-      it counts. A row of weight 0 is not an edge.
+    - Any other ending: text in one of the layouts of `user_dgl.data.edge_list.layouts.LAYOUTS`,
+      separated by commas, tabs, semicolons, bars or blanks, with or without header. A column with a
+      name such as ``weight``, or without header a third column of numbers, contains weights,
+      unless it counts. A row of weight 0 is not an edge. A text that may be read in two ways is
+      refused.
 
     Nodes are in ascending order of their ids: by value if the ids are numbers, else by code points.
     So the order of the lines does not matter. The nodes are determined as follows:
@@ -140,8 +140,17 @@ def load_edge_list(
     header : bool or "auto"
         Whether the first row of a text of edges is a header. With "auto" it is a header if it
         contains usual names for the ends of edges, or text above numbers.
-    columns : sequence of str
-        Names of the two columns with the ends, if the header does not use usual names.
+    columns : sequence of str or int
+        Names, or numbers from 1, of the two columns with the ends.
+    separator : str
+        Name of the separator of a text of edges, see `user_dgl.data.reading.separators.SEPARATORS`.
+    comment : bool or "auto"
+        Whether lines of a text of edges that start with ``#`` or ``%`` are comments.
+    layout : str
+        Layout of a text of edges, see `user_dgl.data.edge_list.layouts.LAYOUTS`.
+    weights : str or int
+        ``auto``, ``ignore``, or the column of the weights of a text of edges, by its name or number
+        from 1.
     categorical : str
         See `user_dgl.data.edge_list.features.read_features`.
 
@@ -152,7 +161,8 @@ def load_edge_list(
     Raises
     ------
     InputError
-        The files are unreadable, malformed (with the line) or do not fit each other.
+        The files are unreadable, malformed (with the line), do not fit each other, or may be read
+        in two ways (with the setting that picks one).
     """
     edges = Path(edges)
     options = TextOptions(header, tuple(columns), separator, comment, layout, weights)

@@ -16,6 +16,7 @@ from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
 from user_dgl.data.formats.npz import load_sparse, member_names, read_member
 from user_dgl.data.reading.files import ending, file_size
+from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
     counts_up,
     index_ids,
@@ -25,7 +26,7 @@ from user_dgl.data.reading.ids import (
     unusable,
 )
 from user_dgl.data.reading.matrices import as_features
-from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
 _DIGITS = re.compile(r"-?[0-9]+(\.0*)?")
@@ -312,7 +313,7 @@ def check_rows_by_id(text: TextFile, codes: np.ndarray, names: np.ndarray) -> No
     InputError
         An id is missing, spans several lines or occurs twice.
     """
-    fault = unusable(names, text.missing_ids() if is_text(names) else ())
+    fault = unusable(names, text.missing_ids(names))
     if fault:
         raise text.error(int(np.argmax(codes == fault[0])), fault[1])
     row = repeated_row(codes)

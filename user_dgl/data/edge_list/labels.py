@@ -19,6 +19,7 @@ from user_dgl.data.edge_list.features import (
 from user_dgl.data.edge_list.names import is_id, is_label, is_row_number
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.reading.files import ending
+from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
     index_ids,
     is_text,
@@ -26,7 +27,7 @@ from user_dgl.data.reading.ids import (
     spelling_hint,
     tidy_ids,
 )
-from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
 

@@ -96,7 +96,7 @@ def refuse_other_layouts(text: TextFile) -> None:
             f"sed '1,/^#/d' {name} > edges.txt"
         )
     if _LITERAL.search(text.body[:_HEAD]) or (
-        text.body.lstrip().startswith(b"<") and _LITERAL.search(text.body)
+        text.sample[0][0].startswith("<") and _LITERAL.search(text.body)
     ):
         raise InputError(
             f"{text.path}: N-Triples, of which some have a text in place of a node; keep the "
@@ -132,13 +132,16 @@ def _is_metis(text: TextFile) -> bool:
     """Whether the first line counts the lines below it and the entries in them."""
     if text.separator not in (" ", "\t"):
         return False
-    first = text.body.lstrip().partition(b"\n")[0].split()
+    first = text.sample[0]
     if not 2 <= len(first) <= 4 or not all(cell.isdigit() for cell in first[:3]):
         return False
     nodes, edges = int(first[0]), int(first[1])
+    lines = text.body.count(b"\n")
+    if not edges or not nodes // 2 <= lines <= 2 * nodes + 9:  # most files end here
+        return False
     lines = text.body.strip(b"\n").count(b"\n")  # isolated nodes have blank lines
     with_edges = text.body.lstrip().partition(b"\n")[2]
-    if not lines <= nodes <= 2 * lines + 1 or not edges or re.search(rb"[^0-9\s]", with_edges):
+    if not lines <= nodes <= 2 * lines + 1 or re.search(rb"[^0-9\s]", with_edges):
         return False
     entries = len(with_edges.split())
     if len(first) == 2:

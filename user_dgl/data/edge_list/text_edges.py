@@ -19,20 +19,22 @@ from user_dgl.data.edge_list.names import (
     is_weight,
 )
 from user_dgl.data.edge_list.weights import Pairs, weighed_pairs
+from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
     drop_missing,
     index_ids,
     is_text,
     may_respell,
+    positions,
     respelled,
     tidy_ids,
     unusable,
 )
-from user_dgl.data.reading.text import MISSING, TextFile, has_header, is_number, open_text
+from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
-# A first row without any later mention of its ids is probably a header, unless more than this share
-# of the rows is so.
+# A first row without any later mention of its ids is probably a header, unless more than two of the
+# other rows are so, and more than this share.
 _FEW_ALONE = 0.02
 # A table of more columns without names is not searched for the ends.
 _MOST_COLUMNS = 50
@@ -282,7 +284,7 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
     ids = np.concatenate([read[c] for c in columns.ends])
     codes, names = index_ids(ids)
     codes = codes.reshape(2, -1)
-    missing = text.missing_ids() if is_text(names) else set()
+    missing = text.missing_ids(names)
     codes, names, kept = drop_missing(codes, names, missing)
     u, v = codes
     fault = unusable(names, missing)
@@ -296,7 +298,9 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
         rows = np.flatnonzero(kept)
         weight = None if weight is None else weight[kept]
         notes.append(f"{path.name}: {int((~kept).sum())} rows without an id (NA, empty) dropped")
-    spelling = respelled(ids, names)
+    # Combining accents are CC or CD and another byte.
+    accents = b"\xcc" in text.body or b"\xcd" in text.body
+    spelling = respelled(ids, names) if accents or not is_text(names) else None
     if spelling:
         notes.append(f"{path.name}: {spelling}")
     if columns.why:
@@ -320,13 +324,13 @@ def _missing(
     codes: np.ndarray,
     names: np.ndarray,
     fault: tuple[int, str],
-    missing: set[str],
+    missing: list[str],
 ) -> InputError:
     code, problem = fault
     row = int(np.argmax((codes == code).any(axis=0)))
     if names[code] in missing:
-        without = np.array([name in missing for name in names])
-        number = int(without[codes].any(axis=0).sum())
+        without = positions(names, np.array(missing, dtype=object))
+        number = int(np.isin(codes, without).any(axis=0).sum())
         if number > 1:
             problem += f"; {number} of {codes.shape[1]} rows lack an id"
     return text.error(row, problem)
@@ -367,7 +371,7 @@ def _check_first_row(pairs: Pairs, options: TextOptions) -> None:
     if len(u) < 2 or not alone[0] or any(map(_counts, names[first])):
         return
     shown = f"neither {names[first[0]]!r} nor {names[first[1]]!r} occurs again"
-    if alone[1:].sum() <= _FEW_ALONE * len(u):
+    if alone[1:].sum() <= max(2, _FEW_ALONE * len(u)):
         raise text.error(
             0,
             f"the first row may be a header or an edge, as {shown}: set data.header=true or "

@@ -65,7 +65,7 @@ def tidy_ids(values: Iterable[object]) -> np.ndarray:
         if all(number == int(number) for number in numbers):
             return _as_int64(list(map(int, numbers)), text)
     if not all(map(str.isascii, text)):
-        text = [unicodedata.normalize("NFC", t) for t in text]
+        text = [t if t.isascii() else unicodedata.normalize("NFC", t) for t in text]
     return np.array(text, dtype=object)
 
 
@@ -84,7 +84,7 @@ def respelled(values: np.ndarray, names: np.ndarray) -> str | None:
     names : ndarray (N,)
         What `index_ids` makes of them.
     """
-    if values.dtype != object or (is_text(names) and all(map(str.isascii, names))):
+    if values.dtype != object:
         return None
     written = [str(value).strip() for value in pd.unique(values)]
     read = tidy_ids(written)
@@ -118,12 +118,10 @@ def drop_missing(
     kept : bool (M,) or None
         The rows that are left; None if all of them are.
     """
-    if not is_text(names):
+    if not missing:
         return codes, names, None
-    without = np.array([name in missing for name in names])
-    if not without.any():
-        return codes, names, None
-    kept = ~without[codes].any(axis=0)
+    without = positions(names, np.array(list(missing), dtype=object))
+    kept = ~(np.isin(codes[0], without) | np.isin(codes[1], without))
     if (~kept).sum() > _MOST_MISSING * len(kept):
         return codes, names, None
     again, left = index_ids(names[codes[:, kept].ravel()])
@@ -222,7 +220,7 @@ def unusable(names: np.ndarray, missing: Collection[str] = ("",)) -> tuple[int, 
         for code, name in enumerate(names):
             if name in missing:
                 return code, "an id is missing: add it or remove the row"
-            if _SHORTENED.fullmatch(name):
+            if "E+" in name and _SHORTENED.fullmatch(name):
                 return code, f"a spreadsheet cut the id {name}: export the full number as text"
             if "\n" in name:
                 return code, "an id spans several lines: is a quotation mark left open?"

@@ -131,17 +131,10 @@ def without_braces(data: bytes) -> tuple[bytes, int]:
     """Remove ``{...}`` from the ends of rows, and return how many rows had anything in them."""
     if b"{" not in data:
         return data, 0
-    count = 0
-
-    def removed(match: re.Match[bytes]) -> bytes:
-        nonlocal count
-        count += not match[0].rstrip().endswith(b"{}")
-        return b""
-
-    plain = data.replace(b" {}\n", b"\n")
-    if b"{" not in plain:
-        return plain, 0
-    return _BRACES.sub(removed, plain), count
+    plain = data
+    for separator in (b" ", b"\t", b","):
+        plain = plain.replace(separator + b"{}\n", b"\n")
+    return _BRACES.subn(b"", plain) if b"{" in plain else (plain, 0)
 
 
 def quoted_brackets(data: bytes) -> tuple[bytes, bytes]:

@@ -3,8 +3,10 @@
 import csv
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 
 from user_dgl.data.reading.lines import numbered_lines
+from user_dgl.errors import InputError
 
 SAMPLE_ROWS = 20
 # If several separators fit equally well, the first of these is taken: `1;2;0,5` is three cells.
@@ -33,16 +35,23 @@ def split_or_whole(line: str, separator: str) -> list[str]:
         return [line]
 
 
-def find_separator(data: bytes, single_column: bool, of_edges: bool) -> str:
+def find_separator(path: Path, data: bytes, single_column: bool, of_edges: bool) -> str:
     """Find the separator of the cells in the first rows.
 
     Parameters
     ----------
+    path : Path
+        Name for messages.
     data : bytes
     single_column : bool
         Whether a row may be a single text that contains blanks.
     of_edges : bool
         Whether a bar may be the separator. In other files it may be a part of a label.
+
+    Raises
+    ------
+    InputError
+        Blanks and bars may both be the separator.
     """
     lines = [line for _, line in islice(numbered_lines(data, b" \t\n"), SAMPLE_ROWS)]
     if not lines:
@@ -58,6 +67,12 @@ def find_separator(data: bytes, single_column: bool, of_edges: bool) -> str:
         score = (widths.total() / len(rows), max(widths.values(), default=0) / len(rows))
         if score > best_score:
             best, best_score, best_rows = separator, score, rows
+    bars = {line.count("|") for line in lines}
+    if of_edges and best == " " and len(bars) == 1 and all(map(_holds_bar, best_rows)):
+        raise InputError(
+            f"{path}: blanks or bars may separate the cells: set data.separator=blank or "
+            "data.separator=pipe"
+        )
     if single_column and best_score != (1.0, 1.0) and not _short_header(best_rows):
         # Either the rows are texts, some of which contain a blank, or they are ids with a label,
         # and some labels are missing.
@@ -65,6 +80,11 @@ def find_separator(data: bytes, single_column: bool, of_edges: bool) -> str:
         if not 2 * len(ids) > len(lines) or len(set(ids)) < len(ids):
             return "\t"
     return best
+
+
+def _holds_bar(cells: list[str]) -> bool:
+    """Whether a bar stands in a cell. A bar between blanks is a cell of its own."""
+    return any("|" in cell and cell.strip("|") for cell in cells)
 
 
 def _short_header(rows: list[list[str]]) -> bool:

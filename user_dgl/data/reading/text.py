@@ -19,7 +19,7 @@ import pandas as pd
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.data.reading.foreign import HEAD, refuse_files
-from user_dgl.data.reading.ids import MISSING_IDS
+from user_dgl.data.reading.ids import MISSING_IDS, is_text
 from user_dgl.data.reading.lines import (
     ANY_MARK,
     find_comments,
@@ -49,7 +49,7 @@ _DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*
 _DECIMAL_POINT = re.compile(rb"(?m)(?:^|(?<=;))[ \t]*[-+]?[0-9,]*\.[0-9]+[ \t]*(?=;|$)")
 # What `TextFile.spread_sample` reads: rows at the start, and bytes at each of four places below.
 _HEAD_ROWS = 2000
-_BLOCK = 2**15
+_BLOCK = 2**13
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
 
 
@@ -113,6 +113,8 @@ class TextFile:
 
     def comment_above(self) -> list[str]:
         """Return the cells of the last line above the first row, if it is a comment."""
+        if not self.num_comments:
+            return []
         first = next(self.rows())[0]
         above = self.original.split(b"\n", first)[: first - 1]
         if not above or not self.comment.match(above[-1]):
@@ -154,13 +156,7 @@ class TextFile:
         """
         blank = _BLANK_START.match(self.body)
         line, _, body = self.body[blank.end() if blank else 0 :].partition(b"\n")
-        again = b"\n" + line + b"\n"
-        body, count = b"\n" + body, 0
-        while found := body.count(again):  # one pass misses every other of several in a row
-            body, count = body.replace(again, b"\n"), count + found
-        if body.endswith(again[:-1]):
-            body, count = body[: -len(line)], count + 1
-        body = body.removeprefix(b"\n")
+        body, count = _without_line(body, line)
         if not body.strip():
             raise InputError(f"{self.path}: only a header: expected data rows below it")
         names = tuple(cell.strip() for cell in self.sample[0])
@@ -226,19 +222,22 @@ class TextFile:
         # a line of tabs is not blank.
         return b" \n" if self.separator == "\t" else b" \t\n"
 
-    def missing_ids(self) -> set[str]:
-        """Return what stands in place of missing ids, see `user_dgl.data.reading.ids.MISSING_IDS`.
+    def missing_ids(self, names: np.ndarray) -> list[str]:
+        """Return the ids that stand in place of a missing one, such as NA.
 
         In quotation marks everywhere, ``"NA"`` is an id: R and other programs do not quote what is
         missing.
         """
+        if not is_text(names):
+            return []
         mark = rb" \t" if self.separator == " " else re.escape(self.separator).encode()
-        found = {""}
-        for word in sorted(MISSING_IDS - {""}):
-            if word.encode() in self.body:
+        found = []
+        for word in sorted(MISSING_IDS):
+            place = np.searchsorted(names, word)
+            if place < len(names) and names[place] == word:
                 bare = rb"(?m)(?:^|[" + mark + rb"])[ \t]*" + re.escape(word).encode()
-                if re.search(bare + rb"[ \t]*(?:[" + mark + rb"]|$)", self.body):
-                    found.add(word)
+                if re.search(bare + rb"[ \t]*(?:[" + mark + rb"]|$)", self.body) or not word:
+                    found.append(word)
         return found
 
     def line_of(self, row: int) -> int:
@@ -415,16 +414,17 @@ def open_text(
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    data, num_braces = plain_quotes(data), 0
-    probe = data
+    num_braces = 0
     if of_edges:
         data, num_braces = without_braces(data)
+    data = probe = plain_quotes(data)
+    if of_edges:
         data, probe = quoted_brackets(data)
-    found = SEPARATORS.get(separator) or find_separator(probe, single_column, of_edges)
+    found = SEPARATORS.get(separator) or find_separator(path, probe, single_column, of_edges)
     width = usual_width(data, found)
     if not width:  # every line has a mark
         marked = data.replace(b"#", b"").replace(b"%", b"")
-        found = SEPARATORS.get(separator) or find_separator(marked, single_column, of_edges)
+        found = SEPARATORS.get(separator) or find_separator(path, marked, single_column, of_edges)
 
     def cells_of(line: str) -> list[str]:
         return split_or_whole(line, found)
@@ -440,6 +440,19 @@ def open_text(
     return TextFile(
         path, data, body, found, num_comments, num_commas, comment=comments, num_braces=num_braces
     )
+
+
+def _without_line(body: bytes, line: bytes) -> tuple[bytes, int]:
+    """Return the text without the lines that are ``line``, and their number."""
+    again, count = b"\n" + line + b"\n", 0
+    while body.startswith(again[1:]):
+        body, count = body[len(line) + 1 :], count + 1
+    while again in body:  # one pass misses every other of several in a row
+        found = body.count(again)
+        body, count = body.replace(again, b"\n"), count + found
+    if body.endswith(again[:-1]):
+        body, count = body[: -len(line)], count + 1
+    return body, count
 
 
 def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[np.ndarray]]:
@@ -465,39 +478,3 @@ def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[n
     if text.num_columns != len(dtypes):
         raise text.error(0, f"{text.num_columns} columns, expected {len(dtypes)}")
     return text, text.read(dict(enumerate(dtypes)))
-
-
-def has_header(first: list[str], rest: list[list[str]], known: Callable[[list[str]], bool]) -> bool:
-    """Whether the first of the sampled rows is a header.
-
-    It is a header in three cases:
-
-    - the caller knows its names, and no cell occurs again in its own column;
-    - its first cell is empty, but no cell below it is (the index column of a data frame);
-    - some columns below it contain only numbers, and its cells above them are not numbers.
-
-    Parameters
-    ----------
-    first : list of str
-        Cells of the first row.
-    rest : list of list of str
-        Cells of the next rows.
-    known : callable
-        Whether the cells of the first row, in lower case, are known names of columns.
-    """
-    rest = [row for row in rest if len(row) == len(first)]
-    first = [cell.strip() for cell in first]
-    below = [[cell.strip() for cell in column] for column in zip(*rest, strict=True)]
-    recurs = any(cell in cells for cell, cells in zip(first, below, strict=False))
-    if known([cell.lower() for cell in first]) and not recurs:
-        return True
-    if not rest:
-        return False
-    if not first[0] and all(below[0]):
-        return True
-    above_numbers = [
-        is_number(cell)
-        for cell, cells in zip(first, below, strict=True)
-        if all(map(is_number, cells)) and not set(cells) <= set(MISSING)
-    ]
-    return bool(above_numbers) and not any(above_numbers)
