@@ -7,7 +7,12 @@ __version__ = "0.4.0"
 
 # Imported on first access, because these imports take seconds and `user-dgl --help` does not need
 # them.
-_LAZY = {"USERClustering": "user_dgl.estimator", "dgl": "user_dgl._dgl"}
+_LAZY = {
+    "USERClustering": "user_dgl.estimator",
+    "GraphCleaner": "user_dgl.cleaner",
+    "clean_graph": "user_dgl.cleaner",
+    "dgl": "user_dgl._dgl",
+}
 
 
 def __getattr__(name: str) -> Any:

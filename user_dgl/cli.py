@@ -5,7 +5,6 @@ Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process, 128 + n sto
 
 import argparse
 import json
-import math
 import os
 import sys
 import time
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import user_dgl
-from user_dgl.config import Config, load_config, to_yaml
+from user_dgl.config import Config, DataConfig, load_config, to_yaml
+from user_dgl.config.arguments import count, positive, weight
 from user_dgl.config.own_files import OwnFiles, inspected_configs, run_settings
 from user_dgl.config.schema import reference
 from user_dgl.errors import (
@@ -186,6 +186,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_files(sub)
     sub.add_argument("--json", action="store_true", help="print JSON")
+    sub = command("clean", _clean, "weigh the edges of a graph by how far they can be trusted")
+    sub.add_argument("--edges", required=True, metavar="FILE", help="edges, as for train")
+    sub.add_argument("--features", metavar="FILE", help="features of the nodes, as for train")
+    sub.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help="A' (.csv, .npz, .bin of DGL)"
+    )
+    sub.add_argument(
+        "--doubtful", type=Path, metavar="FILE.csv", help="most doubtful edges; default: print them"
+    )
+    kept = sub.add_mutually_exclusive_group()
+    kept.add_argument("--threshold", type=weight, metavar="T", help="pairs that weigh T or more")
+    kept.add_argument("--top-k", type=positive, metavar="K", help="K heaviest pairs of each node")
+    sub.add_argument(
+        "--power", type=weight, metavar="P", help="power of the weights; default: by the noise"
+    )
+    sub.add_argument(
+        "--candidates", type=count, default=30, metavar="C",
+        help="pairs of each node that may be added; 0 adds none; default: 30",
+    )  # fmt: skip
+    sub.add_argument("--seed", type=count, default=0, metavar="S", help="default: 0")
+    sub.add_argument("--overwrite", action="store_true", help="replace files that exist")
     sub = command("config", _config, "check the settings and print them resolved")
     takes_config(sub, needed=False)
     sub.add_argument(
@@ -202,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("partition", _partition, "split the graph of a config, for distributed.partition")
     takes_config(sub)
     sub.add_argument(
-        "--parts", required=True, type=_positive, metavar="P", help="number of processes"
+        "--parts", required=True, type=positive, metavar="P", help="number of processes"
     )
     sub.add_argument("--out", required=True, type=Path, metavar="DIR")
     command("launch", None, "run train as several processes: user-dgl launch --help")
@@ -218,10 +239,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--graph", type=Path, metavar="FILE", help="edges of A' (.csv, .npz)")
     chosen = sub.add_mutually_exclusive_group()
     chosen.add_argument(
-        "--threshold", type=_weight, metavar="T", help="only edges that weigh T or more"
+        "--threshold", type=weight, metavar="T", help="only edges that weigh T or more"
     )
     chosen.add_argument(
-        "--top-k", type=_positive, metavar="K", help="only the K heaviest edges of each node"
+        "--top-k", type=positive, metavar="K", help="only the K heaviest edges of each node"
     )
     sub.add_argument("--clusters", type=Path, metavar="FILE.csv", help="node ids and clusters")
     sub.add_argument(
@@ -234,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     asked = sub.add_mutually_exclusive_group(required=True)
     asked.add_argument("--pairs", type=Path, metavar="FILE", help="two node ids in each row")
-    asked.add_argument("--top-k", type=_positive, metavar="K", help="K new links of every node")
+    asked.add_argument("--top-k", type=positive, metavar="K", help="K new links of every node")
     sub.add_argument("--out", type=Path, metavar="FILE.csv", help="default: print the links")
     return parser
 
@@ -299,6 +320,28 @@ def _files(arguments: argparse.Namespace) -> OwnFiles:
     return OwnFiles(arguments.edges, arguments.features, arguments.labels)
 
 
+def _clean(arguments: argparse.Namespace) -> None:
+    from user_dgl.pipeline.clean import CleanRequest, clean_files
+
+    names = {"edges": arguments.edges, "features": arguments.features}
+    for key, path in names.items():
+        if path == "":
+            raise InputError(f"--{key}: names no file")
+    files = {key: os.path.abspath(path) for key, path in names.items() if path is not None}
+    request = CleanRequest(
+        DataConfig(kind="edge_list", **files),
+        arguments.out,
+        arguments.doubtful,
+        arguments.threshold,
+        arguments.top_k,
+        arguments.power,
+        arguments.candidates,
+        arguments.seed,
+        arguments.overwrite,
+    )
+    clean_files(request, _log)
+
+
 def _config(arguments: argparse.Namespace) -> None:
     if arguments.reference:
         print(reference(Config))
@@ -350,24 +393,6 @@ def _partition(arguments: argparse.Namespace) -> None:
     for rank, sizes in enumerate(write_partition(config, arguments.parts, arguments.out, _log)):
         shown = ", ".join(f"{count} {name}" for name, count in sizes.items())
         print(f"rank {rank}: {shown}")
-
-
-def _positive(text: str) -> int:
-    """Read a whole number of 1 or more."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
-    return int(text)
-
-
-def _weight(text: str) -> float:
-    """Read a finite number of 0 or more."""
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 <= weight < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
-    return weight
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:

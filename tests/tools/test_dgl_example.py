@@ -12,16 +12,17 @@ import pytest
 from paths import ROOT, TOOLS
 
 MAIN = TOOLS / "dgl_example" / "main.py"
+ROBUST = TOOLS / "dgl_example" / "robust_gcn.py"
 FLOOR = 55  # seeds 0-4 lie between 58 and 61, `smooth_kmeans`, which trains nothing, at 53
 
 
-def _run(folder, *arguments, **env):
+def _run(folder, *arguments, script=MAIN, **env):
     """The finished example, run in an empty folder, which it must leave empty."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     folder = folder / "cwd"
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
-        [sys.executable, str(MAIN), *map(str, arguments)],
+        [sys.executable, str(script), *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path), **env},
         cwd=folder,
         capture_output=True,
@@ -36,17 +37,17 @@ def _run(folder, *arguments, **env):
 def call(tmp_path, monkeypatch, capsys):
     """The same in this process, which saves the start of Python: its outcome."""
 
-    def call(*arguments, **env):
+    def call(*arguments, script=MAIN, **env):
         folder = tmp_path / "cwd"
         folder.mkdir(exist_ok=True)
         with monkeypatch.context() as patch:
             patch.chdir(folder)
-            patch.setattr(sys, "argv", [str(MAIN), *map(str, arguments)])
+            patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
             for name, value in env.items():
                 patch.setenv(name, value)
             status = 0
             try:
-                runpy.run_path(str(MAIN), run_name="__main__")
+                runpy.run_path(str(script), run_name="__main__")
             except SystemExit as stop:
                 status = stop.code
         assert list(folder.iterdir()) == []
@@ -100,4 +101,29 @@ def test_bad_input(call, arguments, message):
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("main.py: error: ")
+    assert re.search(message, line)
+
+
+def test_robust_gcn(tmp_path, data_folder):
+    """A quarter of the edges are the attacker's: the accuracy comes back from 40 to 80 %."""
+    done = _run(tmp_path, "--raw-dir", data_folder("prognn_meta"), script=ROBUST)
+    assert done.returncode == 0, done.stderr
+    last = re.fullmatch(r"accuracy (\d\d\.\d) -> (\d\d\.\d)", done.stdout.splitlines()[-1])
+    before, after = map(float, last.groups())
+    assert before < 55
+    assert after > 75
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--raw-dir", "nowhere"], r"nowhere.cora\.npz: "),
+        (["--raw-dir", "nowhere", "--rate", "0.3"], r"--rate: invalid choice"),
+    ],
+)
+def test_bad_input_of_robust_gcn(call, arguments, message):
+    done = call(*arguments, script=ROBUST)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("robust_gcn.py: error: ")
     assert re.search(message, line)

@@ -9,8 +9,9 @@ PACKAGE = Path(user_dgl.__file__).parent
 # From the bottom up, as in user_dgl/README.md.
 LAYERS = (
     "errors", "_dgl", "config", "runtime", "graph", "features", "data", "losses", "perturb",
-    "structure", "clustering", "encoders", "evaluation", "model", "training", "baselines",
-    "output", "links", "pipeline", "distributed", "estimator", "cli", "__main__", "__init__",
+    "structure", "clustering", "cleaning", "encoders", "evaluation", "model", "training",
+    "baselines", "output", "links", "pipeline", "distributed", "cleaner", "estimator", "cli",
+    "__main__", "__init__",
 )  # fmt: skip
 MOST_LINES = 500
 

@@ -71,8 +71,8 @@ class Cell:
     keeps_run : bool
         Whether the run directory stays, for figures.
     by : str
-        ``user-dgl``, ``floors`` (only the floors are computed) or ``rival`` (the method is a key of
-        `reproduction.rivals.RIVALS`).
+        ``user-dgl``, ``floors`` (only the floors are computed), ``rival`` (the method is a key of
+        `reproduction.rivals.RIVALS`) or ``defence`` (a network of `reproduction.defence`).
     with_floors : bool
         Whether a training computes the floors too, in its own time and memory.
     """
@@ -318,6 +318,8 @@ def _train(cell: Cell, results: Path, children: Children) -> dict:
         return runs.floors(cell, settings, children)
     if cell.by == "rival":
         return runs.rival(cell, settings, children)
+    if cell.by == "defence":
+        return runs.defence(cell, settings, children)
     return runs.training(cell, settings, results, children)
 
 

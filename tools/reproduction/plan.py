@@ -10,6 +10,7 @@ from pathlib import Path
 from reproduction import paper
 from reproduction.cells import Cell
 from reproduction.datasets import ATTACKED, DATASETS, FEATURELESS, LFR, attacked
+from reproduction.defence import CLEANED, NETWORKS
 from reproduction.rivals import RIVALS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -53,6 +54,9 @@ DEFAULT_ATTACK_RATE = 25
 DEFAULT_SEEDS, DEFAULT_FEW_SEEDS = range(10), range(5)
 DEFAULT_SLOW = {"coauthor_physics", *(name for name in LFR if name.startswith("lfr_50000"))}
 END_RATES = (0, 50)
+
+# Attacked graphs on which networks are trained, at all rates and without an attack.
+DEFENCE = ("cora", "citeseer", "pubmed", "polblogs")
 
 # Nodes and edges of the real graphs of configs/large/; each graph has its own config.
 LARGE = {
@@ -301,6 +305,23 @@ def default() -> list[Cell]:
     return cells
 
 
+def defence() -> list[Cell]:
+    """Networks for node classification on attacked graphs, on A as it is and on A'."""
+    return [
+        Cell(
+            "defence", dataset, f"{network}{on}", "file" if rate else "none", rate, seed,
+            CONFIGS / METHODS["default"],
+            _data_overrides(*(attacked(dataset, rate) if rate else ATTACKED[dataset])),
+            by="defence", with_floors=False,
+        )
+        for dataset in DEFENCE
+        for network in NETWORKS
+        for on in ("", CLEANED)
+        for rate in (0, *ATTACK_RATES)
+        for seed in SEEDS
+    ]  # fmt: skip
+
+
 def large() -> list[Cell]:
     """The real graphs of configs/large/, each config as it is."""
     return [
@@ -389,6 +410,7 @@ TABLES: dict[str, Callable[[], list[Cell]]] = {
     "meta-attack-own": meta_attack_own,
     "supported": supported,
     "default": default,
+    "defence": defence,
     "large": large,
     "parts": parts,
     "link": link,

@@ -1,4 +1,4 @@
-"""What runs for one cell: a training, the floors alone, or a rival."""
+"""What runs for one cell: a training, the floors alone, a rival, or a network on A or A'."""
 
 import hashlib
 import json
@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 import user_dgl
+from reproduction import defence as defence_script
 from reproduction import inputs, rivals
 from reproduction.children import Children
 from user_dgl.config import load_config
 from user_dgl.config.schema import to_plain
 
 _INPUTS, _RIVALS = Path(inputs.__file__), Path(rivals.__file__)
+_DEFENCE = Path(defence_script.__file__)
 
 
 def with_readable_labels(cell, children: Children) -> list[str]:
@@ -93,6 +95,21 @@ def rival(cell, settings: list[str], children: Children) -> dict:
         "peak_memory_mb": peak,
         **_versions(),
     }
+
+
+def defence(cell, settings: list[str], children: Children) -> dict:
+    """Train a network for node classification on the graph of a cell, or on its A'."""
+    cleaned = children.folder / f"cleaned-{cell.dataset}-{cell.rate}-{cell.seed}.npz"
+    recipe = [str(cell.config), *settings]
+    if defence_script.needs_cleaning(cell.method):
+        command = ["clean", str(cleaned), str(cell.seed), *recipe]
+        children.make(cleaned, lambda: children.script(_DEFENCE, command))
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        out = Path(folder) / "result.json"
+        command = ["train", str(out), cell.method, str(cell.seed), str(cleaned), *recipe]
+        seconds = children.script(_DEFENCE, command)
+        result = json.loads(out.read_text())
+    return result | {"wall_seconds": seconds, **_versions()}
 
 
 def _versions() -> dict:

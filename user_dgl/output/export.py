@@ -1,5 +1,7 @@
 """Export of a run's results: the cleaned graph, clusters and embeddings with the user's ids."""
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+import torch
 
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
@@ -116,11 +119,11 @@ def export(
         alone = len(ids) - len(np.union1d(kept.row, kept.col))
         if alone:
             what += f", {alone} of {len(ids)} nodes have none"
-        add(graph_file, lambda file: _write_graph(file, graph_file, kept, names), what)
+        add(graph_file, lambda file: write_pairs(file, graph_file, kept, names), what)
     if targets.clusters is not None:
         table = pd.DataFrame({"node": names, "cluster": clusters})
         what = f"{len(ids)} nodes in {len(np.unique(clusters))} clusters"
-        add(targets.clusters, lambda file: _write_csv(file, table), what)
+        add(targets.clusters, lambda file: write_table(file, table), what)
     if embedding_file is not None:
         embedding = run.read_embedding()
         run.check_sizes(clusters=len(ids), embeddings=len(embedding))
@@ -189,12 +192,55 @@ def _among_heaviest(pairs: sp.coo_matrix, top_k: int) -> np.ndarray:
     return kept
 
 
-def _write_graph(file: IO[bytes], path: Path, kept: sp.coo_matrix, names: pd.Series) -> None:
+def write_pairs(file: IO[bytes], path: Path, kept: sp.coo_matrix, names: pd.Series) -> None:
+    """Write weighted pairs to an open file, in the form that the ending of ``path`` names.
+
+    Parameters
+    ----------
+    file : binary file
+    path : Path
+        ``.csv``: a row ``source,target,weight`` for each pair. ``.npz``: a symmetric SciPy CSR
+        matrix. ``.bin``: a DGLGraph with both directions of each pair and ``edata["weight"]``, as
+        of `dgl.save_graphs`.
+    kept : scipy COO (N, N)
+        Each pair once.
+    names : Series of object (N,)
+        Ids of the nodes, for ``.csv``.
+    """
     if path.suffix == ".npz":
         sp.save_npz(file, (kept + kept.T).tocsr())
-        return
-    ends = {"source": names.to_numpy()[kept.row], "target": names.to_numpy()[kept.col]}
-    _write_csv(file, pd.DataFrame({**ends, "weight": kept.data}))
+    elif path.suffix == ".bin":
+        _write_dgl(file, kept)
+    else:
+        ends = {"source": names.to_numpy()[kept.row], "target": names.to_numpy()[kept.col]}
+        write_table(file, pd.DataFrame({**ends, "weight": kept.data}))
+
+
+def _write_dgl(file: IO[bytes], kept: sp.coo_matrix) -> None:
+    from user_dgl._dgl import dgl  # imported here because the import takes seconds
+
+    # DGL writes to a path and not to an open file.
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        path = Path(folder) / "graph.bin"
+        dgl.save_graphs(str(path), [to_dgl(kept, dgl)])
+        with open(path, "rb") as stored:
+            shutil.copyfileobj(stored, file)
+
+
+def to_dgl(pairs: sp.coo_matrix, dgl: Any) -> Any:
+    """Make a DGLGraph with both directions of each pair and ``edata["weight"]``, float32.
+
+    Parameters
+    ----------
+    pairs : scipy COO (N, N)
+        Each pair once.
+    dgl : module
+        DGL, which takes seconds to import.
+    """
+    ends = [torch.from_numpy(end.astype(np.int64)) for end in (pairs.row, pairs.col)]
+    graph = dgl.graph((torch.cat(ends), torch.cat(ends[::-1])), num_nodes=pairs.shape[0])
+    graph.edata["weight"] = torch.from_numpy(pairs.data.astype(np.float32)).repeat(2)
+    return graph
 
 
 def _write_embedding(file: IO[bytes], path: Path, embedding: np.ndarray, names: pd.Series) -> None:
@@ -203,8 +249,9 @@ def _write_embedding(file: IO[bytes], path: Path, embedding: np.ndarray, names: 
         return
     table = pd.DataFrame(embedding, columns=[f"x{i}" for i in range(embedding.shape[1])])
     table.insert(0, "node", names)
-    _write_csv(file, table)
+    write_table(file, table)
 
 
-def _write_csv(file: IO[bytes], table: pd.DataFrame) -> None:
+def write_table(file: IO[bytes], table: pd.DataFrame) -> None:
+    """Write a table as CSV, quoted so that it can be read back."""
     file.write(csv_text(table).encode())

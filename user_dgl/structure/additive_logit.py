@@ -9,7 +9,7 @@ from scipy.special import expit
 from user_dgl.runtime.streams import Stream, stream_rng
 
 # Of more rows, a random sample of this size is used. It is large enough for the few parameters.
-_MOST_ROWS = 200_000
+MOST_ROWS = 200_000
 # Knots are these quantiles of each class, so that each class has knots in the range of its values.
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -38,13 +38,19 @@ class AdditiveLogit:
     values: tuple[np.ndarray, ...]
 
     @classmethod
-    def fit(cls, terms: np.ndarray, is_yes: np.ndarray, rising: bool = False) -> "AdditiveLogit":
+    def fit(
+        cls,
+        terms: np.ndarray,
+        is_yes: np.ndarray,
+        rising: bool = False,
+        most_rows: int = MOST_ROWS,
+    ) -> "AdditiveLogit":
         r"""Fit the model by maximum likelihood with a ridge penalty.
 
         The parameters are the slopes between knots. The variable that a slope multiplies is divided
         by its standard deviation, so that the penalty (half the sum of the squared slopes) has the
-        same strength for rare and for frequent values. Of more than 200,000 rows a random sample is
-        used.
+        same strength for rare and for frequent values. Of more than ``most_rows`` rows a random
+        sample of this size is used.
 
         Parameters
         ----------
@@ -54,11 +60,10 @@ class AdditiveLogit:
         rising : bool
             Whether every :math:`f_j` must be non-decreasing, so that a larger term never lowers the
             log-odds.
+        most_rows : int
         """
-        if len(terms) > _MOST_ROWS:
-            sample = stream_rng(0, Stream.LOGIT_SAMPLE).choice(
-                len(terms), _MOST_ROWS, replace=False
-            )
+        if len(terms) > most_rows:
+            sample = stream_rng(0, Stream.LOGIT_SAMPLE).choice(len(terms), most_rows, replace=False)
             terms, is_yes = terms[sample], is_yes[sample]
         classes = terms[is_yes], terms[~is_yes]
         knots = tuple(
@@ -92,6 +97,14 @@ class AdditiveLogit:
         """Compute the log-odds (M,) of terms (M, J)."""
         functions = zip(terms.T, self.knots, self.values, strict=True)
         return self.intercept + sum(np.interp(x, at, values) for x, at, values in functions)
+
+    def parts(self, terms: np.ndarray) -> np.ndarray:
+        """Compute the values (M, J) of the functions, whose sum and the intercept are the log-odds.
+
+        They say how much each term speaks for the event, compared with its lowest value.
+        """
+        functions = zip(terms.T, self.knots, self.values, strict=True)
+        return np.stack([np.interp(x, at, values) for x, at, values in functions], axis=1)
 
 
 def _rises(x: np.ndarray, knots: np.ndarray) -> np.ndarray:

@@ -32,14 +32,24 @@ class EdgeScores:
     power: float = 1.0
 
 
-def noise_share(edge_score: np.ndarray, null_score: np.ndarray) -> float:
+def noise_share(edge_score: np.ndarray, null_score: np.ndarray, ties_below: bool = False) -> float:
     r"""Estimate the share of edges that look like random pairs (Storey, 2002).
 
     The estimate is twice the share of edges whose score is below the median score of random pairs,
     and at most 1. Half of all random pairs have scores below it, and almost no real edge has if
     real edges score high.
+
+    Parameters
+    ----------
+    edge_score, null_score : float ndarray (E,), (R,)
+    ties_below : bool
+        Whether scores that equal the median count as below it, among the edges and among the random
+        pairs. Scores that are constant below their lowest knot need this: many of them are equal.
     """
-    return float(min(np.mean(edge_score < np.median(null_score)) / 0.5, 1.0))
+    median = np.median(null_score)
+    if ties_below:
+        return float(min(np.mean(edge_score <= median) / np.mean(null_score <= median), 1.0))
+    return float(min(np.mean(edge_score < median) / 0.5, 1.0))
 
 
 def edge_weight(

@@ -10,7 +10,7 @@ from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.pairs import random_pairs
 from user_dgl.runtime.streams import Stream, stream_rng
-from user_dgl.structure.additive_logit import AdditiveLogit
+from user_dgl.structure.additive_logit import MOST_ROWS, AdditiveLogit
 from user_dgl.structure.false_discovery import (
     LEAST_NULL_PAIRS,
     NULL_PAIRS_PER_EDGE,
@@ -42,7 +42,12 @@ class Examples:
 
     @classmethod
     def draw(
-        cls, graph: Graph, folds: int, seed: int, held_out: np.ndarray | None = None
+        cls,
+        graph: Graph,
+        folds: int,
+        seed: int,
+        held_out: np.ndarray | None = None,
+        most_nulls: int | None = None,
     ) -> "Examples | None":
         """Make examples from all edges of a graph and random pairs; None if there are too few.
 
@@ -55,12 +60,16 @@ class Examples:
         seed : int
         held_out : int64 (H,), optional
             Keys of pairs that are not drawn as random pairs.
+        most_nulls : int, optional
+            Number of random pairs that are drawn at most.
         """
         num_edges, num_nodes = graph.num_edges, graph.num_nodes
         if num_edges < folds or num_nodes < 3:
             return None
         rng = stream_rng(seed, Stream.LINK_CRITIC)
         count = max(NULL_PAIRS_PER_EDGE * num_edges, LEAST_NULL_PAIRS)
+        if most_nulls is not None:
+            count = min(count, most_nulls)
         nulls = random_pairs(num_nodes, count, rng, held_out)
         nulls = nulls[:, graph.positions(pair_keys(num_nodes, *nulls)) < 0]
         if nulls.shape[1] < folds:
@@ -71,7 +80,9 @@ class Examples:
         null_share = nulls.shape[1] / (num_nodes * (num_nodes - 1) // 2 - num_edges)
         return cls(pairs, is_edge, rng.integers(0, folds, len(is_edge)), null_share)
 
-    def logit(self, terms: PairTerms, rising: bool) -> tuple[AdditiveLogit, np.ndarray]:
+    def logit(
+        self, terms: PairTerms, rising: bool, most_rows: int = MOST_ROWS
+    ) -> tuple[AdditiveLogit, np.ndarray]:
         """Fit log-odds of an edge on the terms of the examples.
 
         The log-odds are those among all pairs of nodes: the intercept is corrected for the examples
@@ -80,7 +91,7 @@ class Examples:
         Parameters
         ----------
         terms : PairTerms
-        rising : bool
+        rising, most_rows
             See `AdditiveLogit.fit`.
 
         Returns
@@ -89,7 +100,7 @@ class Examples:
             The log-odds, and the terms of the examples.
         """
         found = terms(self.pairs, terms.fold_of(self.pairs, self.fold))
-        logit = AdditiveLogit.fit(found, self.is_edge, rising)
+        logit = AdditiveLogit.fit(found, self.is_edge, rising, most_rows)
         return replace(logit, intercept=logit.intercept + math.log(self.null_share)), found
 
 

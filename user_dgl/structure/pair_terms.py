@@ -25,6 +25,15 @@ from user_dgl.structure.critic import COARSE_COMPONENTS
 # Common neighbours are searched among at most this many neighbours of a node, which limits the cost
 # of hubs.
 _MOST_NEIGHBOURS = 64
+_NAMES = (
+    "features",
+    "features of direct neighbours",
+    "features of the surroundings",
+    "topics of the surroundings",
+    "degrees of both ends",
+    "smaller degree of the ends",
+    "common neighbours",
+)
 
 
 class PairTerms:
@@ -99,7 +108,7 @@ class PairTerms:
             The terms of a pair are those of the graph without the pairs of this fold. If the pair
             is in the graph, this must be its own fold. -1: terms of the whole graph.
         """
-        terms = np.empty((len(fold), 7 + (self.memberships is not None)))
+        terms = np.empty((len(fold), len(self.names)))
         for each in np.unique(fold):
             here = fold == each
             terms[here] = self.without(each)(pairs[:, here])
@@ -112,6 +121,11 @@ class PairTerms:
         """
         return self._views(self.weight.masked_fill(torch.from_numpy(self._fold == fold), 0))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of the J terms compares, in words."""
+        return _NAMES if self.memberships is None else (*_NAMES, "chance of one cluster")
+
     def smoothed(self) -> np.ndarray:
         """Smoothed features (N, d) on the whole graph, with rows scaled to norm 1."""
         _, reduced = self._features or self._reduced(self._adjacency(self.weight))
@@ -123,8 +137,9 @@ class PairTerms:
         propagation = Propagation.of(self.graph, weight, self.engine)
         smoothed = self._smooth(propagation, reduced)
         one_step = normalize(propagation(reduced).numpy(), copy=False)
-        coarse = truncated_svd(smoothed, COARSE_COMPONENTS, self.seed)
-        cosines = [rows, one_step, smoothed, normalize(coarse, copy=False)]
+        coarse = normalize(truncated_svd(smoothed, COARSE_COMPONENTS, self.seed), copy=False)
+        cosines = [rows, one_step, smoothed, coarse]
+        further = self._further(weight, propagation, reduced, coarse)
         degree = np.log1p(weighted_degree(self.graph, weight, self.engine).numpy())
         shares = self._shares(weight)
         memberships = None if self.memberships is None else self.memberships(weight)
@@ -136,9 +151,20 @@ class PairTerms:
             columns.append(np.sqrt(row_dots(shares, u, v)))
             if memberships is not None:
                 columns.append(row_dots(memberships, u, v))
+            columns += [term(pairs) for term in further]
             return np.stack(columns, axis=1)
 
         return terms
+
+    def _further(
+        self,
+        weight: torch.Tensor,
+        propagation: Propagation,
+        reduced: torch.Tensor,
+        coarse: np.ndarray,
+    ) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """Functions from pairs (2, M) to one more term (M,) each, which a subclass may add."""
+        return []
 
     def _reduced(self, feat: sp.csr_matrix) -> tuple[sp.csr_matrix, torch.Tensor]:
         """Features with rows scaled to norm 1, and their leading components (N, d)."""

@@ -1,0 +1,184 @@
+r"""Cleaned graph A': trusted weights of the observed edges, and added pairs.
+
+Not in the paper. The rule is the same for all graphs and reads no label; only the estimated share
+of noise enters it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from user_dgl.cleaning.posterior import EdgePosterior, Judge, edge_posterior
+from user_dgl.config import FeaturesConfig
+from user_dgl.errors import InputError
+from user_dgl.features.nearest import MAX_EXACT
+from user_dgl.features.preparation import prepare_features
+from user_dgl.graph import Graph, pair_keys
+from user_dgl.graph.ops import resolve_engine
+from user_dgl.structure.candidates import feature_knn
+
+# Largest power of the trusted weights, and the share of noise from which it is taken.
+_MOST_POWER, _NOISY = 4.0, 0.08
+# Least probability of an added pair.
+LEAST_PROBABILITY = 0.05
+ADDED_CANDIDATES = 30
+FEATURES = FeaturesConfig(weighting="auto", row_norm="l2")
+
+
+@dataclass(frozen=True, eq=False)
+class CleanedGraph:
+    """A graph A' whose weights say how far each pair is to be trusted.
+
+    Attributes
+    ----------
+    graph : Graph
+        P pairs: the observed edges and the added pairs.
+    observed : bool ndarray (P,)
+        Whether a pair is an observed edge.
+    probability : float32 ndarray (P,)
+        Of an observed edge: the calibrated probability not to be random. Of an added pair: the
+        probability to be an edge.
+    weight : float32 ndarray (P,)
+        Weights for a graph neural network, in (0, 1]. Of an added pair: its probability.
+    noise_share : float or None
+        Estimated share of the observed edges that look like random pairs. None if there are too few
+        edges to judge; all weights are 1 then.
+    power : float
+        Power of the trusted weights.
+    posterior : EdgePosterior or None
+    """
+
+    graph: Graph
+    observed: np.ndarray
+    probability: np.ndarray
+    weight: np.ndarray
+    noise_share: float | None
+    power: float
+    posterior: EdgePosterior | None
+
+    def pairs(self) -> sp.coo_matrix:
+        """The weights as scipy COO (N, N), each pair once."""
+        ends = self.graph.src.numpy(), self.graph.dst.numpy()
+        return sp.coo_matrix((self.weight, ends), shape=(self.graph.num_nodes,) * 2)
+
+
+def trusted_power(noise_share: float) -> float:
+    r"""Power of the trusted weights, :math:`4 \min(\pi_0 / 0.08, 1)^2`.
+
+    A few percent of the edges look random in every graph. Where there are no more, every edge
+    counts as it is, because doubts about real edges do harm. Where there are more, doubtful edges
+    weigh less than their probability, because an attacker chooses edges that look less random than
+    they are.
+
+    Parameters
+    ----------
+    noise_share : float
+        :math:`\pi_0`, the estimated share of edges that look random.
+    """
+    return _MOST_POWER * min(noise_share / _NOISY, 1.0) ** 2
+
+
+def clean(
+    graph: Graph,
+    feat: sp.csr_matrix | None,
+    seed: int = 0,
+    power: float | None = None,
+    candidates: int = ADDED_CANDIDATES,
+    engine: str = "auto",
+) -> CleanedGraph:
+    r"""Weigh the edges of a graph and add pairs that its features support. No labels are used.
+
+    The trusted weight of an edge is :math:`(s_g s_f)^p`: the support of the edge by the graph times
+    the support by the features (`Judge.support`), to a power. An edge must have both, because noise
+    that deceives one of them is seen by the other. Without features it is :math:`s_g^p`.
+
+    Parameters
+    ----------
+    graph : Graph
+    feat : scipy CSR (N, F) or None
+        Features as they are; they are prepared like those of ``configs/default.yaml``.
+    seed : int
+    power : float, optional
+        p, 0 or more. None: `trusted_power` of the share of noise.
+    candidates : int
+        Number of pairs of each node that are considered to be added: its nearest nodes by the
+        surroundings that its features let expect. Those whose probability to be an edge is at least
+        0.05 are added, with this probability as the weight. 0: none; without features none either.
+    engine : str
+
+    Returns
+    -------
+    CleanedGraph
+
+    Raises
+    ------
+    InputError
+        Pairs are to be added to more than 50,000 nodes, and faiss is not installed.
+    """
+    engine = resolve_engine(engine)
+    if feat is not None:
+        feat = prepare_features(feat, FEATURES)
+    posterior = edge_posterior(graph, feat, seed, engine)
+    if posterior is None:
+        ones = np.ones(graph.num_edges, dtype=np.float32)
+        return CleanedGraph(graph, ones > 0, ones, ones, None, 1.0, None)
+    support = np.prod([judge.support for judge in posterior.judges], axis=0)
+    if power is None:
+        power = trusted_power(posterior.noise_share)
+    weight = (support**power).astype(np.float32)
+    added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    if candidates and posterior.feature_judge is not None:
+        added = _added(graph, posterior.feature_judge, torch.from_numpy(weight), candidates)
+    return _joined(graph, posterior, weight, power, *added)
+
+
+def _added(
+    graph: Graph, judge: Judge, weight: torch.Tensor, candidates: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keys (A,) and probabilities (A,) of added pairs."""
+    expected = judge.terms.on(weight).expected()  # type: ignore[attr-defined]
+    try:
+        u, v = feature_knn(sp.csr_matrix(expected), candidates)
+    except InputError:
+        raise InputError(
+            f"the search for pairs to add needs faiss on more than {MAX_EXACT} nodes: pip install "
+            "'user_dgl[ann]', or add no pairs (--candidates 0)"
+        ) from None
+    keys = np.unique(pair_keys(graph.num_nodes, u, v))
+    keys = keys[graph.positions(keys) < 0]
+    probability = judge.probability(np.stack(np.divmod(keys, graph.num_nodes)), weight)
+    likely = probability >= LEAST_PROBABILITY
+    return keys[likely], probability[likely].astype(np.float32)
+
+
+def _joined(
+    graph: Graph,
+    posterior: EdgePosterior,
+    weight: np.ndarray,
+    power: float,
+    keys: np.ndarray,
+    added: np.ndarray,
+) -> CleanedGraph:
+    """Join the observed edges and the added pairs."""
+    joined = Graph.from_keys(graph.num_nodes, np.concatenate([graph.keys, keys]))
+    place = graph.positions(joined.keys)
+    observed = place >= 0
+
+    def values(of_edges: np.ndarray) -> np.ndarray:
+        """Values (P,) of all pairs, from those of the edges."""
+        joint = np.empty(len(observed), dtype=np.float32)
+        # Both graphs are sorted by their keys, and so are the added pairs.
+        joint[observed], joint[~observed] = of_edges[place[observed]], added
+        return joint
+
+    return CleanedGraph(
+        joined,
+        observed,
+        values(posterior.probability),
+        values(weight),
+        posterior.noise_share,
+        power,
+        posterior,
+    )

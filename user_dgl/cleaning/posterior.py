@@ -1,0 +1,150 @@
+r"""The probability of each observed edge to be real, and of further pairs to be edges.
+
+Not in the paper. Two judges, by the terms of `user_dgl.cleaning.terms`, distinguish edges from
+random pairs: an additive logistic regression for each of them, whose functions may only rise. The
+sum of their scores is compared between edges and random pairs. The comparison gives the share of
+edges that look random (Storey, 2002) and the probability of each edge not to be one of these: one
+minus its local false discovery rate (Efron, 2001).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.special import expit
+
+from user_dgl.cleaning.terms import FeatureTerms, GraphTerms
+from user_dgl.config import CriticConfig
+from user_dgl.graph import Graph
+from user_dgl.structure.additive_logit import AdditiveLogit
+from user_dgl.structure.critic import score_edges
+from user_dgl.structure.false_discovery import edge_weight, noise_share
+from user_dgl.structure.link_critic import Examples
+from user_dgl.structure.pair_terms import PairTerms
+
+# Components from which the surroundings of a node are predicted. They have to tell more than those
+# that are smoothed, which the graph completes.
+_FEATURE_COMPONENTS = 512
+# Examples that a judge is fitted to. More take minutes and change the few parameters by little.
+_FITTED_ROWS = 40_000
+# Random pairs that edges are compared with, at most. They tell the distribution well enough.
+_MOST_NULLS = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judgement of the edges by one kind of terms.
+
+    Attributes
+    ----------
+    terms : PairTerms
+    logit : AdditiveLogit
+        Log-odds of an edge among all pairs of nodes.
+    found : float (E, J)
+        Terms of the observed edges.
+    score : float (M,)
+        Log-odds of the examples, observed edges first.
+    support : float32 (E,)
+        Probability in [0.01, 1] of each edge not to be random, by these terms alone.
+    noise_share : float
+        Share of the edges that look random by these terms alone.
+    """
+
+    terms: PairTerms
+    logit: AdditiveLogit
+    found: np.ndarray
+    score: np.ndarray
+    support: np.ndarray
+    noise_share: float
+
+    @classmethod
+    def of(cls, terms: PairTerms, examples: Examples) -> "Judge":
+        """Fit a judge to examples."""
+        logit, found = examples.logit(terms, rising=True, most_rows=_FITTED_ROWS)
+        score = logit(found)
+        support, share = _compared(score, examples.is_edge)
+        return cls(terms, logit, found[examples.is_edge], score, support, share)
+
+    def probability(self, pairs: np.ndarray, weight: torch.Tensor) -> np.ndarray:
+        """Probability (M,) of pairs (2, M) that are no edges to be edges.
+
+        Parameters
+        ----------
+        pairs : int (2, M)
+        weight : float32 Tensor (E,)
+            Weights of the edges on which the terms are computed.
+        """
+        return expit(self.logit(self.terms.on(weight).without(-1)(pairs)))
+
+
+@dataclass(frozen=True, eq=False)
+class EdgePosterior:
+    """What is known about the edges of a graph.
+
+    Attributes
+    ----------
+    probability : float32 (E,)
+        Probability of each observed edge not to be random, in [0.01, 1].
+    noise_share : float
+        Estimated share of the edges that look like random pairs, in [0, 1].
+    graph_judge : Judge
+    feature_judge : Judge or None
+        None without features.
+    """
+
+    probability: np.ndarray
+    noise_share: float
+    graph_judge: Judge
+    feature_judge: Judge | None
+
+    @property
+    def judges(self) -> list[Judge]:
+        """The judges there are."""
+        return [self.graph_judge, *([self.feature_judge] if self.feature_judge else [])]
+
+
+def edge_posterior(
+    graph: Graph, feat: sp.csr_matrix | None, seed: int, engine: str
+) -> EdgePosterior | None:
+    """Judge the observed edges.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph.
+    feat : scipy CSR (N, F) or None
+        Prepared features. None: the edges are judged by the graph alone.
+    seed : int
+    engine : str
+        ``csr`` or ``dgl``.
+
+    Returns
+    -------
+    EdgePosterior or None
+        None if there are fewer edges than folds, or too few nodes for random pairs.
+    """
+    config = CriticConfig()
+    examples = Examples.draw(graph, config.folds, seed, most_nulls=_MOST_NULLS)
+    if examples is None:
+        return None
+    if feat is not None and not feat.nnz:
+        feat = None
+    first = torch.ones(graph.num_edges)
+    if feat is not None:
+        first = torch.from_numpy(score_edges(graph, feat, config, seed, engine).weight)
+    by_graph = Judge.of(GraphTerms(graph, first, feat, config, seed, engine), examples)
+    if feat is None:
+        return EdgePosterior(by_graph.support, by_graph.noise_share, by_graph, None)
+    detailed = replace(config, num_components=_FEATURE_COMPONENTS)
+    by_features = Judge.of(FeatureTerms(graph, first, feat, detailed, seed, engine), examples)
+    both = by_graph.score + by_features.score
+    probability, share = _compared(both, examples.is_edge)
+    return EdgePosterior(probability, share, by_graph, by_features)
+
+
+def _compared(score: np.ndarray, is_edge: np.ndarray) -> tuple[np.ndarray, float]:
+    """Probability (E,) of each edge not to be random, and the share of random edges."""
+    edges, nulls = score[is_edge], score[~is_edge]
+    share = noise_share(edges, nulls, ties_below=True)
+    return edge_weight(edges, nulls, share), share

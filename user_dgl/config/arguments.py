@@ -1,0 +1,29 @@
+"""Types of command-line arguments, for `argparse`."""
+
+import argparse
+import math
+
+
+def positive(text: str) -> int:
+    """Read a whole number of 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 1 or more")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """Read a whole number of 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
+    return int(text)
+
+
+def weight(text: str) -> float:
+    """Read a finite number of 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
+    return value

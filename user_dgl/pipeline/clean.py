@@ -1,0 +1,122 @@
+"""The command ``user-dgl clean``: from files of edges and features to a file of A'."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from user_dgl.cleaning.clean import CleanedGraph, clean
+from user_dgl.cleaning.doubts import doubtful_edges
+from user_dgl.config import DataConfig
+from user_dgl.data import load_data
+from user_dgl.errors import InputError
+from user_dgl.output.export import kept_edges, write_pairs, write_table
+from user_dgl.runtime.files import write_atomically
+
+_SUFFIXES = (".csv", ".npz", ".bin")
+_DOUBTFUL = 20
+
+
+@dataclass(frozen=True)
+class CleanRequest:
+    """What is to be cleaned, and where it goes.
+
+    Attributes
+    ----------
+    data : DataConfig
+    out : Path
+        ``.csv``, ``.npz`` or ``.bin``, see `user_dgl.output.export.write_pairs`.
+    doubtful : Path or None
+        ``.csv`` for the most doubtful edges.
+    threshold, top_k
+        Which pairs of A' are kept, see `user_dgl.output.export.kept_edges`.
+    power, candidates, seed
+        See `user_dgl.cleaning.clean.clean`.
+    overwrite : bool
+        Whether existing files may be replaced.
+    """
+
+    data: DataConfig
+    out: Path
+    doubtful: Path | None
+    threshold: float | None
+    top_k: int | None
+    power: float | None
+    candidates: int
+    seed: int
+    overwrite: bool
+
+    def check(self) -> None:
+        """Refuse files that cannot or must not be written, before anything is computed.
+
+        Raises
+        ------
+        InputError
+        """
+        for option, file, suffixes in (
+            ("out", self.out, _SUFFIXES),
+            ("doubtful", self.doubtful, (".csv",)),
+        ):
+            if file is None:
+                continue
+            if file.suffix not in suffixes:
+                names = " or ".join(suffixes)
+                raise InputError(f"{file}: --{option} takes a name that ends in {names}")
+            if not file.parent.is_dir():
+                raise InputError(f"{file.parent}: no such folder")
+            if file.exists() and not self.overwrite:
+                raise InputError(f"{file}: exists; choose another name or add --overwrite")
+        if self.doubtful is not None and self.doubtful.resolve() == self.out.resolve():
+            raise InputError(f"{self.out}: both --out and --doubtful: choose different names")
+
+
+def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
+    """Read a graph, clean it and write A'. Each file is written completely or not at all.
+
+    Parameters
+    ----------
+    request : CleanRequest
+    log : callable
+        Called with each line for the user.
+
+    Raises
+    ------
+    InputError
+    """
+    request.check()
+    data = load_data(request.data)
+    for note in data.notes:
+        log(f"Note: {note}")
+    ids = data.node_ids or tuple(map(str, range(data.num_nodes)))
+    names = pd.Series(ids, dtype=object)
+    cleaned = clean(
+        data.graph,
+        data.feat,
+        seed=request.seed,
+        power=request.power,
+        candidates=request.candidates,
+    )
+    kept = kept_edges(cleaned.pairs(), request.threshold, request.top_k)
+    log(_summary(cleaned, data.feat is not None))
+    table = doubtful_edges(cleaned, names, _DOUBTFUL)
+    write_atomically(request.out, lambda file: write_pairs(file, request.out, kept, names))
+    if request.doubtful is not None:
+        write_atomically(request.doubtful, lambda file: write_table(file, table))
+        log(f"{request.doubtful}: {len(table)} most doubtful edges")
+    elif len(table):
+        log("Most doubtful edges, and the terms of their log-odds that are below those of most:")
+        for line in table.to_string(index=False, float_format="%.3f").splitlines():
+            log(line)
+    log(f"{request.out}: {kept.nnz} of {cleaned.graph.num_edges} pairs of A' kept")
+
+
+def _summary(cleaned: CleanedGraph, with_features: bool) -> str:
+    """Say in one line how the edges were judged."""
+    if cleaned.noise_share is None:
+        return "Warning: too few edges to judge: every edge weighs 1"
+    by = "features and graph" if with_features else "graph alone"
+    return (
+        f"Judged by {by}: {100 * cleaned.noise_share:.1f} % of the edges look like random pairs; "
+        f"weights to the power {cleaned.power:.2g}; {(~cleaned.observed).sum()} pairs added"
+    )
