@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import empty_graph
+from graphs import empty_graph, with_random_weights
 from sklearn.metrics import roc_auc_score
 
 from user_dgl.cleaning.clean import LEAST_PROBABILITY, clean, trusted_power
@@ -137,3 +137,12 @@ def test_features_that_say_nothing(data, feat):
     result = clean(data.graph, sp.csr_matrix(matrices[feat], dtype=np.float32))
     assert np.isfinite(result.weight).all()
     assert ((result.weight > 0) & (result.weight <= 1)).all()
+
+
+def test_the_weights_of_the_data_are_multiplied(data):
+    noisy = random_flip(data.graph, 0.5, 0)
+    weighted = with_random_weights(noisy.graph)
+    result = clean(weighted, data.feat)
+    trust = result.weight[result.observed] / weighted.weight.numpy()
+    assert trust.max() <= 1 + 1e-5
+    assert roc_auc_score(noisy.added.numpy(), -trust) > 0.8

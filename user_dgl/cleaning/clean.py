@@ -41,7 +41,8 @@ class CleanedGraph:
         Of an observed edge: the calibrated probability not to be random. Of an added pair: the
         probability to be an edge.
     weight : float32 ndarray (P,)
-        Weights for a graph neural network, in (0, 1]. Of an added pair: its probability.
+        Weights for a graph neural network, in (0, 1], times the weights of the edges in the data,
+        whose mean is 1, if there are any. Of an added pair: its probability.
     noise_share : float or None
         Estimated share of the observed edges that look like random pairs. None if there are too few
         edges to judge; all weights are 1 then.
@@ -123,7 +124,8 @@ def clean(
     posterior = edge_posterior(graph, feat, seed, engine)
     if posterior is None:
         ones = np.ones(graph.num_edges, dtype=np.float32)
-        return CleanedGraph(graph, ones > 0, ones, ones, None, 1.0, None)
+        own = graph.edge_weight.numpy()
+        return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None)
     support = np.prod([judge.support for judge in posterior.judges], axis=0)
     if power is None:
         power = trusted_power(posterior.noise_share)
@@ -131,6 +133,8 @@ def clean(
     added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     if candidates and posterior.feature_judge is not None:
         added = _added(graph, posterior.feature_judge, torch.from_numpy(weight), candidates)
+    if graph.weight is not None:
+        weight = weight * graph.weight.numpy()
     return _joined(graph, posterior, weight, power, *added)
 
 
