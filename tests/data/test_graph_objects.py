@@ -152,6 +152,9 @@ def test_names_that_are_tuples_or_of_several_types():
     assert held.names.tolist() == list(grid.nodes)
     assert held.graph.num_edges == grid.number_of_edges()
     assert read_objects([("a", 1), (1, "b")]).graph.num_edges == 2
+    pairs = read_objects([((0, 1), (0, 2)), ((0, 2), (1, 1))])
+    assert pairs.names.tolist() == [(0, 1), (0, 2), (1, 1)]
+    assert pairs.graph.num_edges == 2
 
 
 def test_rows_numbered_in_another_order_are_matched_by_number():
@@ -217,6 +220,8 @@ class _Heterogeneous:
         (np.array([[0, 1], [1, 0]]), None, "matrix of two nodes or two pairs of nodes"),
         (np.ones((3, 4)), None, r"expected a square .* got shape \(3, 4\)"),
         (object(), None, "got object of shape"),
+        ({0: [1], 1: [0]}, None, "got dict of shape"),
+        ("edges.csv", None, "got str of shape"),
         ([(0, 1, 5), (1, 2, 3), (2, 0, 4)], None, "some are no pairs"),
         ([(0, 1), (1,)], None, "some are no pairs"),
         ([("a", "b"), ("b", None)], None, "pair 1 .* lacks a node"),
@@ -225,6 +230,7 @@ class _Heterogeneous:
         (NUMBERED, np.ones((3, 1)), r"node ids 0\.\.3 do not fit a graph of 3 nodes"),
         (EDGES, np.ones((4, 1)), "rows without names, but the nodes have names, such as 'b'"),
         (EDGES, FEAT[:3], "features: no name 'd', which adjacency has"),
+        (EDGES, FEAT.rename({"d": "c"}), "features: name 'c' given twice"),
         (pd.DataFrame(_adjacency(), NAMES), None, "the columns of adjacency: no name 'b'"),
         (pd.DataFrame(_adjacency(), columns=NAMES), None, "the columns of adjacency: no name 0"),
         (pd.DataFrame(np.ones((4, 3)), columns=list("abc")), None, r"adjacency\[\[A, B\]\]"),

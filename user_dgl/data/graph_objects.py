@@ -164,13 +164,13 @@ def _graph(adjacency: Any, table: Table | None) -> HeldGraph:
             return read(adjacency, table)
     if isinstance(adjacency, pd.DataFrame):
         return _of_frame(adjacency, table)
+    kind = type(adjacency).__name__
     if isinstance(adjacency, Collection) and not hasattr(adjacency, "shape"):
         adjacency = list(adjacency)  # for example the edges of a graph of networkx
         if tuple in set(map(type, adjacency)):
             return _of_pairs(*_ends(adjacency), table)
     array = as_array(adjacency, "adjacency")
     if array.ndim != 2:
-        kind = type(adjacency).__name__
         raise InputError(
             f"adjacency: expected a square matrix, got {kind} of shape {array.shape}: {_FORMS}"
         )
@@ -237,7 +237,8 @@ def _ends(rows: list[Any]) -> tuple[list[Any], list[Any]]:
 
 def _of_pairs(u: Any, v: Any, table: Table | None) -> HeldGraph:
     """Take a graph from the names of the two ends of each edge, see `read_objects`."""
-    named = as_index([*u, *v])
+    arrays = isinstance(u, np.ndarray) and isinstance(v, np.ndarray)
+    named = pd.Index(np.concatenate([u, v])) if arrays else as_index([*u, *v])
     if named.hasnans:
         row = int(np.flatnonzero(named.isna())[0]) % len(u)
         raise InputError(f"adjacency: pair {row} (counted from 0) lacks a node: remove it")
@@ -253,17 +254,20 @@ def _of_pairs(u: Any, v: Any, table: Table | None) -> HeldGraph:
         ends = named.to_numpy(dtype=np.int64)
         graph, cleaned = graph_from_pairs(num_nodes, *ends.reshape(2, -1))
         return HeldGraph(graph, notes=cleaned)
+    codes, first = pd.factorize(named)
+    distinct = as_index(first) if named.dtype == object else pd.Index(first)
     if table is not None:
+        assert table.rows is not None
         names = table.rows
+        known = names.is_unique and bool((names.get_indexer(distinct) >= 0).all())
+        if not known:
+            positions_of(distinct, names, "adjacency", "features")
     else:
         try:
-            names = named.unique().sort_values()
+            names = distinct.sort_values()
         except TypeError:  # names of several types
-            names = named.unique()
-    assert names is not None
-    place = names.get_indexer(named) if names.is_unique else np.zeros(0)
-    if (place < 0).any() or not names.is_unique:
-        positions_of(named.unique(), names, "adjacency", "features")
+            names = distinct
+    place = names.get_indexer(distinct)[codes]
     graph, cleaned = graph_from_pairs(len(names), *place.reshape(2, -1))
     if whole and table is None:
         numbers = pd.RangeIndex(len(names))
