@@ -144,7 +144,7 @@ def _added(
     """Keys (A,) and probabilities (A,) of added pairs."""
     expected = judge.terms.on(weight).expected()  # type: ignore[attr-defined]
     try:
-        u, v = feature_knn(sp.csr_matrix(expected), candidates)
+        u, v = feature_knn(expected, candidates)
     except InputError:
         raise InputError(
             f"the search for pairs to add needs faiss on more than {MAX_EXACT} nodes: pip install "
