@@ -142,10 +142,11 @@ def cell_digest(cell: Cell, config: Config) -> str:
     if cell.by == "user-dgl":
         return settings_digest(config)
     plain = to_plain(replace(config, data=replace(config.data, root=None)))
-    read = {"method": cell.method, "seed": config.seed, "data": plain["data"]}
+    changed = _changed(plain, to_plain(load_config(None)))
+    read = {"method": cell.method, "seed": config.seed, "data": changed.get("data", {})}
     read["num_clusters"] = config.model.num_clusters
     if cell.by == "floors":
-        read["features"] = plain["features"]
+        read["features"] = changed.get("features", {})
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
 
