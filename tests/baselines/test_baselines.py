@@ -221,8 +221,8 @@ def test_labels_change_scores_alone(tmp_path, monkeypatch):
     results = []
     for shift in (0, 1):
 
-        def shuffled(config, shift=shift):
-            data = load_data(config)
+        def shuffled(*settings, shift=shift):
+            data = load_data(*settings)
             rng = np.random.default_rng(0)
             labels = rng.permutation(data.labels) if shift else data.labels
             return dataclasses.replace(data, labels=labels)

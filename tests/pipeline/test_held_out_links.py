@@ -166,8 +166,8 @@ def test_labels_stay_and_serve_scores_only(tmp_path, monkeypatch):
 
     _train(tmp_path / "one", *KINDS["smooth, link critic"])
 
-    def shuffled(config):
-        data = load_data(config)
+    def shuffled(*settings):
+        data = load_data(*settings)
         return replace(data, labels=np.random.default_rng(0).permutation(data.labels))
 
     monkeypatch.setattr("user_dgl.pipeline.inputs.load_data", shuffled)

@@ -261,8 +261,8 @@ def test_s07_scores_are_those_of_the_labelled_nodes(trained):
     assert unlabelled.clusters.equals(run.clusters)
 
 
-def test_s08_weights_are_said_to_be_ignored(trained):
-    assert any("weights in column 'weight' ignored" in x for x in trained("s08").result["notes"])
+def test_s08_weights_are_said_to_be_used(trained):
+    assert any("which are used" in line for line in trained("s08").result["notes"])
 
 
 def test_s09_stored_zeros_are_no_edges(trained):

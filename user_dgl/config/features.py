@@ -30,7 +30,7 @@ class FeaturesConfig(Section):
         "columns with other values than 0 and 1 are reduced by their median and divided by their "
         "interquartile range, and the others are weighted as by auto. auto: tf_idf and log for "
         "sparse 0/1 features and sparse counts, log for other non-negative features, else none; "
-        "and robust for dense real-valued columns whose scales differ by more than the factor 5.",
+        "and robust for dense real-valued columns whose scales differ by more than the factor 10.",
         choices=("none", "tf_idf", "log", "robust", "auto"),
     )
     max_abs_scale: bool = key(
