@@ -146,8 +146,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--edges",
             metavar="FILE",
-            help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .graphml or .bin "
-            "(dgl.save_graphs)",
+            help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .bin (dgl.save_graphs),"
+            " .graphml, .gexf, .gml, Pajek or node-link JSON",
         )
         sub.add_argument(
             "--features",

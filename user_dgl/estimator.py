@@ -234,9 +234,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         """Assign new nodes to clusters by their edges and features. Nothing is trained.
 
         The fitted nodes do not change. A new node therefore has no influence on the clusters of
-        other new nodes, unless ``among`` connects them. Weights of the new edges are taken as they
-        are: leave out a doubtful edge, or give it a weight below 1. If the edges of the fit have
-        weights, divide those of the new edges by ``weight_unit_``.
+        other new nodes, unless ``among`` connects them. Weights of the new edges are in the unit of
+        the fit: leave out a doubtful edge, or give it a lower weight.
 
         Parameters
         ----------
@@ -255,10 +254,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         Notes
         -----
-        For row i of ``adjacency_`` and the features of node i, the embedding equals that of node i
-        up to rounding, if the fit smooths with the weights as they are, which is
-        ``model.smooth.weight_power=1``. With 0, this holds for a row of the observed graph, in
-        which each edge has weight 1. If the features have more columns and rows than
+        For row i of ``adjacency_``, times ``weight_unit_``, and the features of node i, the
+        embedding equals that of node i up to rounding, if the fit smooths with the weights as they
+        are, which is ``model.smooth.weight_power=1``. With 0, this holds for a row of the observed
+        graph. If the features have more columns and rows than
         ``model.smooth.num_components``, the embedding also differs by the error of a randomised
         SVD. If the labels do not come from the head, a node is assigned to the nearest mean of the
         clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
@@ -293,10 +292,11 @@ class USERClustering(ClusterMixin, BaseEstimator):
                     f"features: expected shape ({count}, {self._num_columns}), got {feat.shape}"
                 )
         if self._from_edges:
-            feat = (weight if self._weighted else weight.astype(bool)).astype(np.float32)
+            own = weight / self.weight_unit_ if self._weighted else weight.astype(bool)
+            feat = own.astype(np.float32)
         if not count:
             return np.empty(0, dtype=np.int64)
-        both = sp.hstack([weight, joined], format="csr")
+        both = sp.hstack([weight, joined], format="csr") / self.weight_unit_
         return self._out_of_sample.assign(both, self._preparation.transform(feat))
 
     def _new_features(self, features: MatrixLike, names: pd.Index | None) -> sp.csr_matrix:

@@ -145,7 +145,7 @@ class BaselineTrainer(GraphTrainer):
             probs=np.eye(num_clusters, dtype=np.float32)[clusters],
             embedding=embedding,
             graph=self.graph,
-            weight=np.ones(self.graph.num_edges, dtype=np.float32),
+            weight=self.graph.edge_weight.numpy(),
             observed=np.ones(self.graph.num_edges, dtype=bool),
             loss=terms,
             restart_losses=[terms["total"]],

@@ -33,7 +33,7 @@ class CodeBits:
     Parameters
     ----------
     adjacency : scipy CSR (N, N)
-        Both directions of each edge; without weights, because the edges are what is coded.
+        Both directions of each edge, with the weights of A, because the edges are what is coded.
     feat : scipy CSR (N, F)
     components : float32 Tensor (N, d)
         Leading components of the features.

@@ -387,10 +387,13 @@ def _refined(
 def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
     r"""Weights of A' (P,), in which the ratio to the weights of A is raised to a power.
 
-    With :math:`w` in A' and :math:`a` in A, the result is :math:`a (w / a)^p = w^p a^{1 - p}`.
+    With :math:`w` in A' and :math:`a` in A, the result is :math:`a (w / a)^p`.
     """
-    raised = weight**power
-    return raised if graph.weight is None else raised * graph.weight ** (1 - power)
+    if power == 1:
+        return weight
+    if graph.weight is None:
+        return weight**power
+    return graph.weight * (weight / graph.weight) ** power
 
 
 def _open_values(

@@ -85,7 +85,7 @@ class SmoothConfig(Section):
     weight_power: float | None = key(
         None,
         "Power of the first weights of A' in the smoothing. null: 0, which is the observed graph "
-        "without weights, or 1; always 1 if A' is trained and for link prediction.",
+        "as it is, or 1; always 1 if A' is trained and for link prediction.",
         only_without("model.smooth.source", "graph"),
         low=0.0,
     )

@@ -380,8 +380,8 @@ def _of_library(names: pd.Index, ends: Any, weight: Any, directed: bool) -> Held
     ends, notes, values = np.stack(ends), list[str](), None
     if any(each is not None for each in weight):
         # An edge without the attribute weighs 1, as in networkx.
-        given = pd.Series(weight, dtype=object)
-        numbers = given.where(given.notna(), 1).infer_objects().to_numpy()
+        given = [1 if each is None else each for each in weight]
+        numbers = pd.Series(given, dtype=object).infer_objects().to_numpy()
         ends, values, notes = weighed(ends, numbers, "adjacency")
     make = graph_from_entries if directed else graph_from_pairs
     u, v = ends

@@ -212,7 +212,7 @@ def _product(graph: Graph) -> Callable[[np.ndarray], np.ndarray]:
     """Function that multiplies S of `smooth_kmeans` with a block (N, c)."""
     if graph.num_nodes < _LARGE:
         return _normalised_adjacency(graph).__matmul__
-    propagation = Propagation.of(graph, torch.ones(graph.num_edges), "csr")
+    propagation = Propagation.of(graph, graph.edge_weight, "csr")
     return lambda block: propagation(torch.from_numpy(block)).numpy()
 
 

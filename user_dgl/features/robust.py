@@ -56,8 +56,8 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[RobustColumns |
 
     A column is dense if more than half of its entries are not 0. Candidates are the dense columns
     with other values than 0 and 1. Features without negative values, of which at least half are 0,
-    are words; for words, only a column that is larger than the other values by the factor 10 differs
-    in scale, because the weights of frequent words are small.
+    are words; for words, only a column that is larger than the other values by the factor 10
+    differs in scale, because the weights of frequent words are small.
 
     - ``robust``: all candidates are scaled.
     - ``auto``: candidates are scaled if one of the features is no whole number of 0 or more, and

@@ -178,6 +178,11 @@ class Graph:
         return torch.ones(self.num_edges, device=self.src.device)
 
     @property
+    def data_weight(self) -> torch.Tensor | None:
+        """Weight of each edge in the unit of the data (E,), float32; None if all are equal."""
+        return None if self.weight is None else (self.weight.double() * self.unit).float()
+
+    @property
     def num_edges(self) -> int:
         """E, the number of undirected pairs."""
         return len(self.src)

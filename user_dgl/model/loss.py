@@ -109,7 +109,7 @@ class USERLoss:
     ----------
     config : LossConfig
     graph : Graph
-        Observed graph A, with weight 1 on every edge.
+        Observed graph A, with the weights of its edges.
     features : FeatureMatrix
     engine : str
     prior : Tensor (E,) or float

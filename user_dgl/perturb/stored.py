@@ -33,8 +33,8 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
         The clean graph, N nodes.
     path : Path
         File with the adjacency (N, N), nodes in the same order. If the file has a recipe, it is
-        added to the notes. If all its weights are equal, edges of the clean graph keep the weights
-        that they have there, and others get 1.
+        added to the notes. Its weights are used if the clean graph has weights. If they are all
+        equal, edges of the clean graph keep the weights that they have there, and others get 1.
     held_out : int64 (M,), optional
         Keys ``src * N + dst`` of pairs that are removed from the noisy graph.
 
@@ -53,7 +53,9 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
     if held_out is not None:
         keys = np.setdiff1d(noisy.keys, held_out, assume_unique=True)
         noisy = Graph.from_keys(noisy.num_nodes, keys).weighted_like(noisy)
-    if noisy.weight is None:
+    if graph.weight is None:
+        noisy = replace(noisy, weight=None)
+    elif noisy.weight is None:
         noisy = noisy.weighted_like(graph)
     recipe = _read_recipe(path)
     if recipe is not None:
@@ -74,7 +76,7 @@ def write_graph(file: BinaryIO, graph: Graph, recipe: dict[str, Any]) -> None:
         As from `recipe_of`. It becomes the member ``recipe.json`` of the file.
     """
     content = io.BytesIO()
-    sp.save_npz(content, graph.to_scipy())
+    sp.save_npz(content, graph.to_scipy(graph.data_weight))
     with zipfile.ZipFile(content, "a") as archive:
         # A ZipInfo has a fixed time; a name alone would get the current time.
         archive.writestr(zipfile.ZipInfo(_RECIPE), json.dumps(recipe))

@@ -38,8 +38,9 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
         labels = read_labels(labels_file, tuple(node_ids), graph.num_nodes)
     report = scores_of(graph, clusters, embedding, labels_or_unlabelled(labels, graph.num_nodes))
     observed_weight = run.read_learned_weight(graph)
-    report["weight_auc"] = weight_auc(observed_weight, added)
-    report["weight_ap"] = weight_ap(observed_weight, added)
+    trust = observed_weight / graph.edge_weight.numpy()
+    report["weight_auc"] = weight_auc(trust, added)
+    report["weight_ap"] = weight_ap(trust, added)
     held_out = read_links(run)
     if held_out is not None:
         report["cluster_metrics"] = report["metrics"]

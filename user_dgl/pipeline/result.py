@@ -174,6 +174,8 @@ def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, labels_or_unlabelled(data.labels, data.num_nodes)
     observed_weight = result.weight[result.observed]
+    # What A' says of an edge, without what the data say of it.
+    trust = observed_weight / noisy.graph.edge_weight.numpy()
     flips = noise.flips
     scores = scores_of(noisy.graph, result.clusters, result.embedding, labels)
     return {
@@ -200,8 +202,8 @@ def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -
             "edges_removed": noisy.num_removed,
             "true_share": noisy.num_added / max(noisy.graph.num_edges, 1),
             "estimated_share": sections.estimated_share,
-            "weight_auc": weight_auc(observed_weight, noisy.added.numpy()),
-            "weight_ap": weight_ap(observed_weight, noisy.added.numpy()),
+            "weight_auc": weight_auc(trust, noisy.added.numpy()),
+            "weight_ap": weight_ap(trust, noisy.added.numpy()),
         },
         "structure": {
             "observed_weight": _summary(observed_weight),

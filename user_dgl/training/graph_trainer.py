@@ -1,5 +1,6 @@
 """What trainers that hold the whole graph in one process have in common."""
 
+import hashlib
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -61,7 +62,7 @@ class GraphTrainer(EpochLoop):
         self.held_out = held_out
         self.preparation = prepare(graph, feat, config, self.log, held_out, hooks.stages)
         self.config = self.preparation.config
-        self.feat_digest = feature_digest(feat)
+        self.feat_digest = _data_digest(graph, feat)
 
     def bytes_beside(self, num_nodes: int, config: Config) -> float:
         """Bytes that an update holds at its peak beside what model and encoder hold."""
@@ -70,3 +71,11 @@ class GraphTrainer(EpochLoop):
     def threads(self) -> AbstractContextManager[None]:
         """Use one thread for a small graph, see `threads_for`."""
         return threads_for(self.graph, self.feat, self.config)
+
+
+def _data_digest(graph: Graph, feat: sp.csr_matrix) -> str:
+    """Digest of the features and of the weights of the edges, to recognise them in a resume."""
+    digest = feature_digest(feat)
+    if graph.weight is None:
+        return digest
+    return hashlib.sha256(digest.encode() + graph.weight.numpy().tobytes()).hexdigest()

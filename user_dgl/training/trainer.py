@@ -306,7 +306,10 @@ class Trainer(GraphTrainer):
         """
         self.progress = Progress(**state["progress"])
         if state["features"] != self.feat_digest:
-            raise InputError("the checkpoint is of other features: the data have changed since")
+            raise InputError(
+                "the checkpoint is of other features or weights of edges: the data have changed "
+                "since"
+            )
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         pairs = pairs.weighted_like(self.graph)
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):

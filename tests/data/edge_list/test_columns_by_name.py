@@ -73,7 +73,9 @@ def test_the_index_of_a_frame_holds_the_ids(frame, load, ids):
 
 def test_ids_that_no_name_tells(frame, load, ids):
     shuffled = frame[["f0", "node_id", "f1"]]
-    refusal = "has text, such as" if ids(0) == "p0" else "may hold the ids of the nodes: write `node`"
+    refusal = (
+        "has text, such as" if ids(0) == "p0" else "may hold the ids of the nodes: write `node`"
+    )
     with pytest.raises(InputError, match=refusal):
         load(shuffled, index=False, header=False)
     with pytest.raises(InputError, match=refusal):

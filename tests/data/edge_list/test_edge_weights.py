@@ -51,13 +51,16 @@ def test_the_column_is_named_or_counted(load):
         InputError, match=r"data\.weights names bogus, the columns are source, targ"
     ):
         load(text, weights="bogus")
+    with pytest.raises(InputError, match="weights=target: this column holds ends"):
+        load(text, weights="target")
 
 
 def test_weights_are_ignored_on_request(load):
     data = load("source,target,weight\n0,1,0.5\n1,2,2\n2,3,0\n", weights="ignore")
     assert data.graph.weight is None
-    assert data.graph.num_edges == 2  # weight 0 is no edge all the same
-    assert "weights of 0.5 to 2, which are ignored" in " ".join(data.notes)
+    assert data.graph.num_edges == 3  # every row is an edge
+    assert "column 'weight' ignored" in " ".join(data.notes)
+    assert load("source,target,weight\n0,1,0.5\n1,2,-2\n", weights="ignore").graph.num_edges == 2
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,15 @@ def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Column
         columns = _by_name(text, names)
     else:
         columns = _by_content(text)
+    if weight is not None and weight in columns.ends:
+        raise InputError(
+            f"{text.path}: data.weights={options.weights}: this column holds ends of the edges: "
+            "name another one"
+        )
     weight = columns.weight if weight is None else weight
-    return text, replace(columns, weight=None if weight in columns.ends else weight)
+    if options.weights == "ignore" or weight in columns.ends:
+        weight = None
+    return text, replace(columns, weight=weight)
 
 
 def _has_header(text: TextFile) -> bool:

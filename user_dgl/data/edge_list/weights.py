@@ -86,7 +86,10 @@ def weighed_pairs(pairs: Pairs, weight: np.ndarray, where: str, chosen: bool) ->
         text.check_rows()  # a row that is too short reads as NaN, and this names its line
         problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
         if (weight < 0).any():
-            problem += " (edges with a sign are not supported: keep the positive ones)"
+            problem += (
+                " (edges with a sign are not supported: keep the positive ones, or set "
+                "data.weights=ignore to count every row as an edge)"
+            )
         if len(bad) > 1:
             row = int(bad[1]) if pairs.rows is None else int(pairs.rows[bad[1]])
             problem += f"; {len(bad)} such rows, the next in line {text.line_of(row)}"

@@ -45,7 +45,7 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
     Returns
     -------
     AttributedGraph
-        Undirected, and every edge has weight 1. Features or labels are None if the file has none.
+        Undirected. Features or labels are None if the file has none.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def write_npz(file: BinaryIO, data: AttributedGraph) -> None:
 
     The file is not compressed, so that it loads as fast as the disk allows.
     """
-    arrays = _parts(data.graph.to_scipy(), "adj_")
+    arrays = _parts(data.graph.to_scipy(data.graph.data_weight), "adj_")
     if data.feat is not None:
         arrays |= _parts(data.feat, "attr_")
     if data.labels is not None:
