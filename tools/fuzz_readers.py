@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -226,13 +227,19 @@ class Configs:
     """Inputs are the YAML of a config and overrides, with `SEPARATOR` between them."""
 
     def __init__(self, folder: Path):
-        self.path = folder / "fuzzed.yaml"
+        # Where the configs of a folder look for those that they extend.
+        copy = shutil.copytree(CONFIGS, folder / "configs")
+        self.path = copy / "fuzzed" / "fuzzed.yaml"
+        self.path.parent.mkdir()
 
     def seeds(self) -> Iterator[bytes]:
         """Valid inputs."""
         overrides = (b"seed=3", b"data={kind: npz, path: a.npz}", b"train.lr=1e-3", b"output_dir=~")
         for file in sorted(CONFIGS.rglob("*.yaml")):
-            yield SEPARATOR.join((file.read_bytes(), *overrides))
+            content = file.read_bytes()
+            if file.parent == CONFIGS:
+                content = content.replace(b"extends: ", b"extends: ../")
+            yield SEPARATOR.join((content, *overrides))
         yield to_yaml(load_config(None)).encode()
 
     def run(self, data: bytes) -> None:
