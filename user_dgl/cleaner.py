@@ -120,6 +120,8 @@ class GraphCleaner(BaseEstimator):
             power=None if self.power is None else _number("power", self.power),
             candidates=int(_number("candidates", self.candidates)),
         )
+        for warning in cleaned.warnings:
+            warnings.warn(warning, stacklevel=2)
         names = pd.RangeIndex(held.graph.num_nodes) if held.names is None else held.names
         self.node_names_ = names.to_numpy()
         self._kept = kept_edges(cleaned.pairs(), self.threshold, self.top_k)

@@ -125,17 +125,43 @@ def test_too_few_edges_weigh_one(graph):
         assert result.weight.tolist() == [1] * graph.num_edges
 
 
-@pytest.mark.parametrize("feat", ["zeros", "constant", "one column", "empty rows"])
-def test_features_that_say_nothing(data, feat):
-    num_nodes = data.num_nodes
+def _useless(kind: str, num_nodes: int) -> sp.csr_matrix:
+    """Features that tell nothing about the edges."""
+    rng = np.random.default_rng(0)
     matrices = {
         "zeros": np.zeros((num_nodes, 3)),
         "constant": np.ones((num_nodes, 3)),
         "one column": np.arange(num_nodes)[:, None] % 7 + 1.0,
-        "empty rows": data.feat.toarray() * (np.arange(num_nodes) % 2)[:, None],
+        "normal": rng.normal(size=(num_nodes, 20)),
     }
-    result = clean(data.graph, sp.csr_matrix(matrices[feat], dtype=np.float32))
-    assert np.isfinite(result.weight).all()
+    return sp.csr_matrix(matrices[kind], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        ("zeros", "do not differ"),
+        ("constant", "do not differ"),
+        ("one column", "do not differ"),
+        ("normal", "tell nothing"),
+    ],
+)
+def test_features_that_say_nothing_are_not_used(data, kind, note):
+    alone = clean(data.graph, None)
+    result = clean(data.graph, _useless(kind, data.num_nodes))
+    assert len(result.warnings) == 1
+    assert note in result.warnings[0]
+    assert result.posterior.feature_judge is None
+    assert np.array_equal(result.weight, alone.weight)
+    assert result.noise_share == alone.noise_share < 0.05
+    assert np.median(result.weight) > 0.9
+
+
+def test_features_of_half_of_the_nodes_are_used(data):
+    half = data.feat.toarray() * (np.arange(data.num_nodes) % 2)[:, None]
+    result = clean(data.graph, sp.csr_matrix(half, dtype=np.float32))
+    assert result.posterior.feature_judge is not None
+    assert result.warnings == ()
     assert ((result.weight > 0) & (result.weight <= 1)).all()
 
 

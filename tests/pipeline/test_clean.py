@@ -85,6 +85,16 @@ def test_edges_alone(files, tmp_path, capsys):
     assert "Judged by graph alone" in capsys.readouterr().out
 
 
+def test_features_that_say_nothing(files, tmp_path, capsys):
+    features = tmp_path / "same.csv"
+    table = pd.read_csv(files[1])
+    table.iloc[:, 1:] = 1
+    table.to_csv(features, index=False, quoting=1)
+    words = ["--edges", str(files[0]), "--features", str(features)]
+    assert main(["clean", *words, "--out", str(tmp_path / "a.csv")]) == 0
+    assert "Warning: the prepared features do not differ" in capsys.readouterr().out
+
+
 def _refused(capsys, status):
     assert status == 2
     error = capsys.readouterr().err

@@ -78,6 +78,11 @@ def test_names_and_features_of_a_dgl_graph(cleaner, data):
     assert same.node_names_.tolist() == list(range(data.num_nodes))
 
 
+def test_features_that_say_nothing_are_a_warning(data):
+    with pytest.warns(UserWarning, match="do not differ between the nodes"):
+        user_dgl.clean_graph(data.graph.to_scipy(), np.ones((data.num_nodes, 3)))
+
+
 def test_input_is_left_as_it_is(data):
     adjacency, feat = data.graph.to_scipy(), data.feat.copy()
     user_dgl.clean_graph(adjacency, feat)

@@ -49,6 +49,9 @@ class CleanedGraph:
     power : float
         Power of the trusted weights.
     posterior : EdgePosterior or None
+    warnings : tuple of str
+        Lines for the user about the features: columns of very different scale, or why the features
+        were not used.
     """
 
     graph: Graph
@@ -58,6 +61,7 @@ class CleanedGraph:
     noise_share: float | None
     power: float
     posterior: EdgePosterior | None
+    warnings: tuple[str, ...] = ()
 
     def pairs(self) -> sp.coo_matrix:
         """The weights as scipy COO (N, N), each pair once."""
@@ -93,7 +97,8 @@ def clean(
 
     The trusted weight of an edge is :math:`(s_g s_f)^p`: the support of the edge by the graph times
     the support by the features (`Judge.support`), to a power. An edge must have both, because noise
-    that deceives one of them is seen by the other. Without features it is :math:`s_g^p`.
+    that deceives one of them is seen by the other. Without features, and if they tell
+    nothing about the edges (`edge_posterior`), it is :math:`s_g^p`.
 
     Parameters
     ----------
@@ -106,7 +111,8 @@ def clean(
     candidates : int
         Number of pairs of each node that are considered to be added: its nearest nodes by the
         surroundings that its features let expect. Those whose probability to be an edge is at least
-        0.05 are added, with this probability as the weight. 0: none; without features none either.
+        0.05 are added, with this probability as the weight. 0: none. Without features, and if they
+        are not used, no pair is added.
     engine : str
 
     Returns
@@ -185,4 +191,5 @@ def _joined(
         posterior.noise_share,
         power,
         posterior,
+        () if posterior.note is None else (posterior.note,),
     )

@@ -97,6 +97,8 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
         power=request.power,
         candidates=request.candidates,
     )
+    for warning in cleaned.warnings:
+        log(f"Warning: {warning}")
     kept = kept_edges(cleaned.pairs(), request.threshold, request.top_k)
     log(_summary(cleaned, data.feat is not None))
     table = doubtful_edges(cleaned, names, _DOUBTFUL)
