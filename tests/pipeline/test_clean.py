@@ -124,6 +124,24 @@ def test_no_file_is_replaced(clean, tmp_path, capsys):
     assert (tmp_path / "a.csv").read_text() == "mine"
 
 
+@pytest.mark.parametrize("option", ["--out", "--doubtful"])
+@pytest.mark.parametrize("which", ["edges", "features"])
+def test_no_input_is_replaced(tmp_path, capsys, files, option, which):
+    copies = {}
+    for name, file in zip(("edges", "features"), files, strict=True):
+        copies[name] = tmp_path / file.name
+        copies[name].write_bytes(file.read_bytes())
+    before = copies[which].read_bytes()
+    link = tmp_path / "link.csv"
+    link.symlink_to(copies[which])
+    words = ["--edges", str(copies["edges"]), "--features", str(copies["features"])]
+    words += [] if option == "--out" else ["--out", str(tmp_path / "a.csv")]
+    for name in (copies[which], link):
+        status = main(["clean", *words, option, str(name), "--overwrite"])
+        assert f"{option} names a file of the input" in _refused(capsys, status)
+    assert copies[which].read_bytes() == before
+
+
 def test_bad_edges(clean, tmp_path, capsys):
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("a,b\nc\n")

@@ -54,6 +54,7 @@ class CleanRequest:
         ------
         InputError
         """
+        inputs = {Path(file).resolve() for file in (self.data.edges, self.data.features) if file}
         for option, file, suffixes in (
             ("out", self.out, _SUFFIXES),
             ("doubtful", self.doubtful, (".csv",)),
@@ -65,6 +66,8 @@ class CleanRequest:
                 raise InputError(f"{file}: --{option} takes a name that ends in {names}")
             if not file.parent.is_dir():
                 raise InputError(f"{file.parent}: no such folder")
+            if file.resolve() in inputs:
+                raise InputError(f"{file}: --{option} names a file of the input: choose another")
             if file.exists() and not self.overwrite:
                 raise InputError(f"{file}: exists; choose another name or add --overwrite")
         if self.doubtful is not None and self.doubtful.resolve() == self.out.resolve():
