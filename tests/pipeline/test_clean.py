@@ -92,7 +92,17 @@ def test_features_that_say_nothing(files, tmp_path, capsys):
     table.to_csv(features, index=False, quoting=1)
     words = ["--edges", str(files[0]), "--features", str(features)]
     assert main(["clean", *words, "--out", str(tmp_path / "a.csv")]) == 0
-    assert "Warning: the prepared features do not differ" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Warning: the prepared features do not differ" in out
+    assert "Judged by graph alone" in out
+
+
+def test_too_few_edges_keep_their_weights(tmp_path, capsys):
+    (tmp_path / "few.csv").write_text("source,target,weight\na,b,1\nb,c,3\n")
+    words = ["--edges", str(tmp_path / "few.csv"), "--out", str(tmp_path / "a.csv")]
+    assert main(["clean", *words]) == 0
+    assert "every edge keeps its weight" in capsys.readouterr().out
+    assert pd.read_csv(tmp_path / "a.csv")["weight"].tolist() == [0.5, 1.5]
 
 
 def _refused(capsys, status):

@@ -45,7 +45,7 @@ class CleanedGraph:
         whose mean is 1, if there are any. Of an added pair: its probability.
     noise_share : float or None
         Estimated share of the observed edges that look like random pairs. None if there are too few
-        edges to judge; all weights are 1 then.
+        edges to judge; the edges keep their weights then.
     power : float
         Power of the trusted weights.
     posterior : EdgePosterior or None

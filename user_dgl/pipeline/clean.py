@@ -103,7 +103,7 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     for warning in cleaned.warnings:
         log(f"Warning: {warning}")
     kept = kept_edges(cleaned.pairs(), request.threshold, request.top_k)
-    log(_summary(cleaned, data.feat is not None))
+    log(_summary(cleaned))
     table = doubtful_edges(cleaned, names, _DOUBTFUL)
     write_atomically(request.out, lambda file: write_pairs(file, request.out, kept, names))
     if request.doubtful is not None:
@@ -116,12 +116,13 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     log(f"{request.out}: {kept.nnz} of {cleaned.graph.num_edges} pairs of A' kept")
 
 
-def _summary(cleaned: CleanedGraph, with_features: bool) -> str:
+def _summary(cleaned: CleanedGraph) -> str:
     """Say in one line how the edges were judged."""
-    if cleaned.noise_share is None:
-        return "Warning: too few edges to judge: every edge weighs 1"
-    by = "features and graph" if with_features else "graph alone"
+    posterior = cleaned.posterior
+    if posterior is None:
+        return "Warning: too few edges to judge: every edge keeps its weight"
+    by = "graph alone" if posterior.feature_judge is None else "features and graph"
     return (
-        f"Judged by {by}: {100 * cleaned.noise_share:.1f} % of the edges look like random pairs; "
+        f"Judged by {by}: {100 * posterior.noise_share:.1f} % of the edges look like random pairs; "
         f"weights to the power {cleaned.power:.2g}; {(~cleaned.observed).sum()} pairs added"
     )
