@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from graphs import empty_graph, with_random_weights
 from sklearn.metrics import roc_auc_score
 
-from user_dgl.cleaning.clean import LEAST_PROBABILITY, clean, trusted_power
+from user_dgl.cleaning.clean import FEATURES, LEAST_PROBABILITY, clean, trusted_power
 from user_dgl.config import SyntheticConfig
 from user_dgl.data import block_model
+from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
 from user_dgl.perturb.random_flip import random_flip
 
@@ -155,6 +156,16 @@ def test_features_that_say_nothing_are_not_used(data, kind, note):
     assert np.array_equal(result.weight, alone.weight)
     assert result.noise_share == alone.noise_share < 0.05
     assert np.median(result.weight) > 0.9
+
+
+def test_warnings_of_the_preparation_are_passed_on(data):
+    rng = np.random.default_rng(0)
+    blocks = np.eye(4)[data.labels] + rng.normal(scale=0.3, size=(data.num_nodes, 4))
+    result = clean(data.graph, sp.csr_matrix(blocks * [1, 1, 1, 1000], dtype=np.float32))
+    preparation = FeaturePreparation(FEATURES)
+    preparation.fit_transform(sp.csr_matrix(blocks * [1, 1, 1, 1000], dtype=np.float32))
+    assert preparation.warnings
+    assert result.warnings == tuple(preparation.warnings)
 
 
 def test_features_of_half_of_the_nodes_are_used(data):

@@ -4,7 +4,7 @@ Not in the paper. The rule is the same for all graphs and reads no label; only t
 of noise enters it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,7 @@ from user_dgl.cleaning.posterior import EdgePosterior, Judge, edge_posterior
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
 from user_dgl.features.nearest import MAX_EXACT
-from user_dgl.features.preparation import prepare_features
+from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.structure.candidates import feature_knn
@@ -125,13 +125,18 @@ def clean(
         Pairs are to be added to more than 50,000 nodes, and faiss is not installed.
     """
     engine = resolve_engine(engine)
+    warnings: list[str] = []
     if feat is not None:
-        feat = prepare_features(feat, FEATURES)
+        preparation = FeaturePreparation(FEATURES)
+        feat = preparation.fit_transform(feat)
+        warnings += preparation.warnings
     posterior = edge_posterior(graph, feat, seed, engine)
     if posterior is None:
         ones = np.ones(graph.num_edges, dtype=np.float32)
         own = graph.edge_weight.numpy()
-        return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None)
+        return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None, tuple(warnings))
+    if posterior.note is not None:
+        warnings.append(posterior.note)
     support = np.prod([judge.support for judge in posterior.judges], axis=0)
     if power is None:
         power = trusted_power(posterior.noise_share)
@@ -141,7 +146,7 @@ def clean(
         added = _added(graph, posterior.feature_judge, torch.from_numpy(weight), candidates)
     if graph.weight is not None:
         weight = weight * graph.weight.numpy()
-    return _joined(graph, posterior, weight, power, *added)
+    return replace(_joined(graph, posterior, weight, power, *added), warnings=tuple(warnings))
 
 
 def _added(
@@ -191,5 +196,4 @@ def _joined(
         posterior.noise_share,
         power,
         posterior,
-        () if posterior.note is None else (posterior.note,),
     )
