@@ -91,6 +91,12 @@ def test_power_one_and_zero(data):
     assert np.allclose(once**2, twice, rtol=1e-5)
 
 
+def test_a_large_power_loses_no_edge(data):
+    noisy = random_flip(data.graph, 0.5, 0).graph
+    for graph in (noisy, with_random_weights(noisy)):
+        assert clean(graph, data.feat, power=60, candidates=0).weight.min() > 0
+
+
 def test_added_pairs_are_new_and_purer_than_chance(cleaned, data):
     for rate in RATES:
         result, _ = cleaned[rate, True]

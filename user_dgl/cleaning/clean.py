@@ -21,6 +21,7 @@ from user_dgl.structure.candidates import feature_knn
 
 # Largest power of the trusted weights, and the share of noise from which it is taken.
 _MOST_POWER, _NOISY = 4.0, 0.08
+_LEAST_WEIGHT = np.finfo(np.float32).tiny
 # Least probability of an added pair.
 LEAST_PROBABILITY = 0.05
 ADDED_CANDIDATES = 30
@@ -140,12 +141,13 @@ def clean(
     support = np.prod([judge.support for judge in posterior.judges], axis=0)
     if power is None:
         power = trusted_power(posterior.noise_share)
-    weight = (support**power).astype(np.float32)
+    # The weights stay above 0 whatever the power, so that no edge is lost.
+    weight = np.maximum(support**power, _LEAST_WEIGHT).astype(np.float32)
     added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     if candidates and posterior.feature_judge is not None:
         added = _added(graph, posterior.feature_judge, torch.from_numpy(weight), candidates)
     if graph.weight is not None:
-        weight = weight * graph.weight.numpy()
+        weight = np.maximum(weight * graph.weight.numpy(), _LEAST_WEIGHT)
     return replace(_joined(graph, posterior, weight, power, *added), warnings=tuple(warnings))
 
 
