@@ -36,7 +36,7 @@ class GraphCleaner(BaseEstimator):
     candidates : int
         Number of pairs of each node that are considered to be added. 0: no pair is added.
     threshold : float, optional
-        Only pairs that weigh this or more.
+        Only pairs that weigh this or more. Not together with ``top_k``.
     top_k : int, optional
         Only the heaviest pairs of each node; a pair is kept if it is among those of one end.
     random_state : int, RandomState, Generator or None
@@ -110,6 +110,12 @@ class GraphCleaner(BaseEstimator):
         GraphCleaner
             The cleaner itself.
         """
+        power = None if self.power is None else _number("power", self.power)
+        candidates = _whole_number("candidates", self.candidates, 0)
+        threshold = None if self.threshold is None else _number("threshold", self.threshold)
+        top_k = None if self.top_k is None else _whole_number("top_k", self.top_k, 1)
+        if threshold is not None and top_k is not None:
+            raise InputError("threshold and top_k: only one of the two can be given")
         held = read_objects(adjacency, features)
         for note in held.notes:
             warnings.warn(note, stacklevel=2)
@@ -117,14 +123,14 @@ class GraphCleaner(BaseEstimator):
             held.graph,
             held.feat,
             seed=_seed(self.random_state),
-            power=None if self.power is None else _number("power", self.power),
-            candidates=int(_number("candidates", self.candidates)),
+            power=power,
+            candidates=candidates,
         )
         for warning in cleaned.warnings:
             warnings.warn(warning, stacklevel=2)
         names = pd.RangeIndex(held.graph.num_nodes) if held.names is None else held.names
         self.node_names_ = names.to_numpy()
-        self._kept = kept_edges(cleaned.pairs(), self.threshold, self.top_k)
+        self._kept = kept_edges(cleaned.pairs(), threshold, top_k)
         self.adjacency_ = (self._kept + self._kept.T).tocsr()
         both = self.adjacency_.tocoo()
         self.edge_index_ = np.stack([both.row, both.col]).astype(np.int64)
@@ -175,12 +181,19 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
+def _whole_number(name: str, value: Any, least: int) -> int:
+    """Check a whole number of ``least`` or more."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name}: expected a whole number of {least} or more, got {value!r}")
+    return int(value)
+
+
 def _seed(random_state: Any) -> int:
     """The seed that a random state stands for."""
     if random_state is None:
         return 0
     if isinstance(random_state, numbers.Integral):
-        return int(_number("random_state", random_state))
+        return _whole_number("random_state", random_state, 0)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
     try:
