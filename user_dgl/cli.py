@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import user_dgl
-from user_dgl.config import Config, DataConfig, load_config, to_yaml
+from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.arguments import count, positive, weight
-from user_dgl.config.own_files import OwnFiles, inspected_configs, run_settings
+from user_dgl.config.own_files import OwnFiles, clean_settings, inspected_configs, run_settings
 from user_dgl.config.schema import reference
 from user_dgl.errors import (
     InputError,
@@ -187,6 +187,12 @@ def _parser() -> argparse.ArgumentParser:
     takes_files(sub)
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub = command("clean", _clean, "weigh the edges of a graph by how far they can be trusted")
+    sub.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="section.key=value",
+        help="settings of the reading of files: data.* and features.categorical",
+    )
     sub.add_argument("--edges", required=True, metavar="FILE", help="edges, as for train")
     sub.add_argument("--features", metavar="FILE", help="features of the nodes, as for train")
     sub.add_argument(
@@ -321,15 +327,13 @@ def _files(arguments: argparse.Namespace) -> OwnFiles:
 
 
 def _clean(arguments: argparse.Namespace) -> None:
+    files = OwnFiles(arguments.edges, arguments.features)
+    config = clean_settings(arguments.overrides, files)
     from user_dgl.pipeline.clean import CleanRequest, clean_files
 
-    names = {"edges": arguments.edges, "features": arguments.features}
-    for key, path in names.items():
-        if path == "":
-            raise InputError(f"--{key}: names no file")
-    files = {key: os.path.abspath(path) for key, path in names.items() if path is not None}
     request = CleanRequest(
-        DataConfig(kind="edge_list", **files),
+        config.data,
+        config.features.categorical,
         arguments.out,
         arguments.doubtful,
         arguments.threshold,

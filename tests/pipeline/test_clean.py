@@ -152,6 +152,41 @@ def test_no_input_is_replaced(tmp_path, capsys, files, option, which):
     assert copies[which].read_bytes() == before
 
 
+def test_settings_of_the_reading(files, tmp_path, capsys):
+    edges = pd.read_csv(files[0])
+    edges.insert(0, "number", np.arange(len(edges)))
+    edges.columns = ["number", "a", "b"]
+    edges.to_csv(tmp_path / "edges.csv", index=False, quoting=1)
+    kinds = np.where(np.arange(150) % 2, "x", "y")
+    features = pd.read_csv(files[1]).assign(kind=kinds)
+    features.to_csv(tmp_path / "features.csv", index=False, quoting=1)
+    words = ["--edges", str(tmp_path / "edges.csv"), "--out", str(tmp_path / "a.csv")]
+    words += ["--features", str(tmp_path / "features.csv")]
+    setting = "data.columns=[a, b]"
+    assert "features.categorical=one_hot" in _refused(capsys, main(["clean", *words, setting]))
+    assert main(["clean", *words, setting, "features.categorical=one_hot"]) == 0
+    assert load_edge_list(tmp_path / "a.csv").num_nodes == 150
+    # Settings may also come before the options.
+    assert main(["clean", setting, "features.categorical=one_hot", *words, "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("edges.csv", "'edges.csv': expected section.key=value"),
+        ("train.lr=1", "train.lr: not read"),
+        ("data.noise.rate=0.5", "data.noise.rate: not read"),
+        ("data.kind=npz", "data.kind: not read"),
+        ("data=1", "data: not read"),
+        ("data.edges=x.csv", "data.edges: give the file as --edges"),
+        ("data.colums=[1, 2]", "colums"),
+    ],
+)
+def test_bad_settings(clean, tmp_path, capsys, setting, message):
+    assert message in _refused(capsys, clean("--out", "a.csv", setting))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bad_edges(clean, tmp_path, capsys):
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("a,b\nc\n")

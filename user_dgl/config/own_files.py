@@ -11,6 +11,11 @@ from user_dgl.config.config import Config
 from user_dgl.config.load import config_name, data_name, default_config, load_config
 from user_dgl.errors import InputError
 
+# Settings of the files that `user-dgl clean` takes as options, and those of the data that it does
+# not read.
+_FILES_OF_CLEAN = ("data.edges", "data.features")
+_UNREAD_BY_CLEAN = ("kind", "labels", "noise", "synthetic")
+
 
 class OwnFiles(NamedTuple):
     """The options ``--edges``, ``--features`` and ``--labels`` of a command."""
@@ -65,6 +70,38 @@ def run_settings(
     elif file is not None:
         name = config_name(file)
     return default_config() if file is None else file, overrides + given, name
+
+
+def clean_settings(words: Sequence[str], files: OwnFiles) -> Config:
+    """Return the settings of ``user-dgl clean``, which reads the sections of the data only.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Overrides ``data.key=value`` and ``features.categorical=value``.
+    files : OwnFiles
+        ``edges`` must be given.
+
+    Raises
+    ------
+    InputError
+        An override is none of these, or an option is malformed.
+    """
+    for word in words:
+        name = word.partition("=")[0]
+        if "=" not in word:
+            raise InputError(f"clean: {word!r}: expected section.key=value; files are options")
+        if name in _FILES_OF_CLEAN:
+            raise InputError(f"clean: {name}: give the file as --{name.removeprefix('data.')}")
+        if name != "features.categorical" and (
+            not name.startswith("data.") or name.split(".")[1] in _UNREAD_BY_CLEAN
+        ):
+            raise InputError(
+                f"clean: {name}: not read; the settings of clean are those of the reading of "
+                "files, data.columns and others, and features.categorical"
+            )
+    _, settings, _ = run_settings(words, files)
+    return load_config(None, settings)
 
 
 def inspected_configs(words: Sequence[str], files: OwnFiles) -> list[tuple[str, Config]]:

@@ -25,6 +25,8 @@ class CleanRequest:
     Attributes
     ----------
     data : DataConfig
+    categorical : str
+        ``features.categorical``: treatment of columns of text among the features.
     out : Path
         ``.csv``, ``.npz`` or ``.bin``, see `user_dgl.output.export.write_pairs`.
     doubtful : Path or None
@@ -38,6 +40,7 @@ class CleanRequest:
     """
 
     data: DataConfig
+    categorical: str
     out: Path
     doubtful: Path | None
     threshold: float | None
@@ -88,7 +91,7 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     InputError
     """
     request.check()
-    data = load_data(request.data)
+    data = load_data(request.data, request.categorical)
     for note in data.notes:
         log(f"Note: {note}")
     ids = data.node_ids or tuple(map(str, range(data.num_nodes)))
