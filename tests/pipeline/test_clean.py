@@ -158,7 +158,7 @@ def test_settings_of_the_reading(files, tmp_path, capsys):
     edges.columns = ["number", "a", "b"]
     edges.to_csv(tmp_path / "edges.csv", index=False, quoting=1)
     kinds = np.where(np.arange(150) % 2, "x", "y")
-    features = pd.read_csv(files[1]).assign(kind=kinds)
+    features = pd.concat([pd.read_csv(files[1]), pd.Series(kinds, name="kind")], axis=1)
     features.to_csv(tmp_path / "features.csv", index=False, quoting=1)
     words = ["--edges", str(tmp_path / "edges.csv"), "--out", str(tmp_path / "a.csv")]
     words += ["--features", str(tmp_path / "features.csv")]
