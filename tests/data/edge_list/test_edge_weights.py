@@ -91,3 +91,9 @@ def test_signed_edges_are_refused_with_advice(load):
 def test_a_column_is_read_from_a_text_of_edges_only():
     with pytest.raises(InputError, match="expected auto or ignore, got 'hours'"):
         DataConfig(kind="synthetic", weights="hours")
+
+
+def test_row_numbers_in_front_of_a_star_are_not_its_ends(load):
+    with pytest.raises(InputError, match=r"column 1 counts the rows: columns 1 and 2 or columns 2"):
+        load("0,0,2\n1,0,4\n2,0,6\n")
+    assert load("0,0,2\n1,0,4\n2,0,6\n", columns=(2, 3)).graph.num_edges == 3

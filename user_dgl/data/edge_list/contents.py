@@ -22,6 +22,8 @@ _MUCH_MORE = 1.5
 # More columns of numbers than this are features or a matrix, unless a header names them.
 _MOST_NUMBERS = 4
 _LEAST_ROWS = 3
+# With fewer rows, a first column that counts them may hold ends as well.
+_TELLING_ROWS = 10
 _WHOLE = re.compile(r"[-+]?[0-9]+(\.0*)?|[-+]?[0-9](\.[0-9]+)?[eE]\+?[0-9]+")
 _REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _TIME = re.compile(
@@ -200,6 +202,10 @@ def _numbers(wholes: list[_Column], cells: list[list[str]]) -> Guess:
         return Guess(usual)
     d1, d2, d3 = (len(column.values) for column in wholes[:3])
     s12, s13, s23 = _alike(first, second), _alike(first, third), _alike(second, third)
+    # In a star, and in a small table, little tells row numbers from ends.
+    unclear = d2 == 1 or (len(cells[0]) < _TELLING_ROWS and s12 < _ALIKE)
+    if first.counts and d3 > 1 and unclear:
+        return Guess(None, (usual, last), f"column {first.place + 1} counts the rows")
     if first.counts and (s23 > 0 or s12 == 0) and d3 > _FEW * d2 and not third.rising:
         return Guess(None, (usual, last), f"column {first.place + 1} counts the rows")
     if third.rising or third.counts:

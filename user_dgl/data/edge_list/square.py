@@ -72,8 +72,10 @@ def read_square(text: TextFile) -> Square | None:
 
 def _has_rows(text: TextFile, width: int) -> bool:
     """Whether the number of rows is the number of columns, give or take names."""
+    if width < _LEAST_NODES:
+        return False
     lines = text.body.count(b"\n") + 1
-    if width < _LEAST_NODES or not width - 1 <= lines <= 2 * width + 4:
+    if not width - 1 <= lines <= 2 * width + 4:
         return False
     return width - 1 <= sum(bool(line.strip()) for line in text.body.split(b"\n")) <= width + 1
 
