@@ -1,6 +1,6 @@
 """Markdown tables of finished cells."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
@@ -194,6 +194,16 @@ def _floors_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     return [*lines, *_cost(rows, plan)]
 
 
+def _by_dataset(
+    rows: pd.DataFrame, plan: pd.DataFrame
+) -> Iterator[tuple[str, list[int], dict[int, int], pd.DataFrame]]:
+    """Each data set with rows: its rates, the seeds planned for each of them, its rows in order."""
+    for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
+        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
+        planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
+        yield dataset, rates, planned, _in_order(rows[rows["dataset"] == dataset], plan)
+
+
 def _link_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     lines = [
         LEGEND,
@@ -204,10 +214,7 @@ def _link_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         "AUC of Citeseer and Wiki at 0 and 50 % flips, seeds 0 and 1, in view.",
         "",
     ]
-    for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
-        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-        planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
-        chosen = _in_order(rows[rows["dataset"] == dataset], plan)
+    for dataset, rates, planned, chosen in _by_dataset(rows, plan):
         columns = [f"{rate} %" for rate in rates]
         lines += [f"## {NAMES.get(dataset, dataset)}", ""]
         for metric in ("auc", "ap"):
@@ -234,10 +241,7 @@ def _defence_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         "rates and read no label.",
         "",
     ]
-    for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
-        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-        planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
-        chosen = _in_order(rows[rows["dataset"] == dataset], plan)
+    for dataset, rates, planned, chosen in _by_dataset(rows, plan):
         columns = [f"{rate} %" for rate in rates]
         lines += [f"## {NAMES.get(dataset, dataset)}", ""]
         lines += markdown(["accuracy", *columns], method_rows(chosen, "acc", planned))

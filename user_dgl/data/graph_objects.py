@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.categories import CategoryEncoder
+from user_dgl.data.formats.dgl_file import Parts, graph_of
 from user_dgl.data.reading.matrices import (
     as_features,
     graph_from_entries,
@@ -294,14 +295,13 @@ def _of_dgl(adjacency: Any, table: Table | None) -> HeldGraph:
             "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
         )
     # Weights are in the order of the ids of the edges.
-    ends = np.stack([end.cpu().numpy() for end in adjacency.edges(order="eid")])
-    weight, notes = adjacency.edata.get("weight"), list[str]()
+    u, v = (end.cpu().numpy() for end in adjacency.edges(order="eid"))
+    weight = adjacency.edata.get("weight")
     if weight is not None:
-        numbers = as_array(weight.reshape(-1), "adjacency.edata['weight']")
-        ends, weight, notes = weighed(ends, numbers, "adjacency.edata['weight']")
-    u, v = ends
-    graph, cleaned = graph_from_entries(adjacency.num_nodes(), u, v, weight)
-    return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=[*cleaned, *notes])
+        weight = as_array(weight, "adjacency.edata['weight']")
+    parts = Parts(adjacency.num_nodes(), u, v, weight, None, None)
+    graph, notes = graph_of(parts, "adjacency")
+    return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=notes)
 
 
 def _is_networkx(adjacency: Any) -> bool:
