@@ -18,6 +18,7 @@ from user_dgl.errors import InputError, NonFiniteLossError, StoppedError
 from user_dgl.runtime.allocator import freed_memory_kept
 from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.structure.learned_adjacency import LearnedAdjacency
+from user_dgl.training.adam import Adam
 from user_dgl.training.hooks import Hooks
 
 
@@ -196,7 +197,7 @@ class EpochLoop(ABC):
         if structure.learnable:
             lr = train.lr if train.structure_lr is None else train.structure_lr
             groups.append(structure.parameter_group(lr))
-        self.optimizer = torch.optim.Adam(groups, lr=train.lr)
+        self.optimizer = Adam(groups, lr=train.lr)
         self.schedule = None
         if train.plateau_factor < 1:
             self.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -53,7 +51,7 @@ def load_adjacency_list(
         lines = [by.join(cell.strip() for cell in line.split(by)).rstrip(by) for line in lines]
     # A comment sign in an id would cut the line: nothing is a comment any more.
     graph = parsed(
-        lambda: nx.parse_adjlist(
+        lambda nx: nx.parse_adjlist(
             lines, comments="\0", delimiter=None if by == " " else by, create_using=nx.MultiGraph
         ),
         path,

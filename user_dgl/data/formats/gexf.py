@@ -3,8 +3,6 @@
 import io
 from pathlib import Path
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import XmlChecker, from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -32,5 +30,5 @@ def load_gexf(path: Path, missing: str = "refuse") -> AttributedGraph:
     """
     data = read_bytes(path, _COPIES)
     XmlChecker(path).check(data)
-    graph = parsed(lambda: nx.read_gexf(io.BytesIO(data)), path, "GEXF")
+    graph = parsed(lambda nx: nx.read_gexf(io.BytesIO(data)), path, "GEXF")
     return from_networkx(graph, path, missing)

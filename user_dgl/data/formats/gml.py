@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, names_of, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -41,7 +39,7 @@ def load_gml(path: Path, missing: str = "refuse") -> AttributedGraph:
     if not re.search(r"\bmultigraph\b", text):
         # Without it, networkx refuses an edge that stands twice.
         text = _GRAPH.sub("graph [ multigraph 1", text, count=1)
-    graph = parsed(lambda: nx.parse_gml(text.splitlines(), label=None), path, "GML")
+    graph = parsed(lambda nx: nx.parse_gml(text.splitlines(), label=None), path, "GML")
     named = names_of(graph, ("label", "name"))
     if named is None:
         return from_networkx(graph, path, missing)

@@ -4,8 +4,6 @@ import io
 import re
 from pathlib import Path
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import XmlChecker, from_networkx, names_of, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -46,7 +44,7 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
     data = read_bytes(path, _COPIES)
     XmlChecker(path).check(data)
     graph = parsed(
-        lambda: nx.read_graphml(io.BytesIO(data), force_multigraph=True), path, "GraphML"
+        lambda nx: nx.read_graphml(io.BytesIO(data), force_multigraph=True), path, "GraphML"
     )
     if not len(graph):
         raise InputError(f"{path}: no nodes: expected node elements in the graph")

@@ -8,10 +8,10 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
@@ -21,6 +21,9 @@ from user_dgl.data.reading.matrices import as_features, graph_from_entries, grap
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 FEATURE_PREFIX = "feat_"
 LABEL = "label"
 _WEIGHT = "weight"
@@ -28,13 +31,14 @@ _WEIGHT = "weight"
 _Nodes = list[tuple[str, dict[str, Any]]]
 
 
-def parsed(parse: Callable[[], nx.Graph], path: Path, what: str) -> nx.Graph:
+def parsed(parse: Callable[[ModuleType], "nx.Graph"], path: Path, what: str) -> "nx.Graph":
     """Return what a reader of networkx returns, with one message for whatever it raises.
 
     Parameters
     ----------
     parse : callable
-        Reads the file.
+        Reads the file. Its argument is the module networkx, which is imported here: its import
+        takes 0.3 seconds, and most runs read other formats.
     path : Path
     what : str
         Name of the format, for the message.
@@ -44,16 +48,18 @@ def parsed(parse: Callable[[], nx.Graph], path: Path, what: str) -> nx.Graph:
     InputError
         ``parse`` raised an exception.
     """
+    import networkx
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # networkx warns about parts that are not used here
-            return parse()
+            return parse(networkx)
     except Exception as error:  # networkx raises many kinds on odd values
         raise InputError(f"{path}: not a usable {what} file ({one_line(error)}): fix it") from None
 
 
 def from_networkx(
-    graph: nx.Graph, path: Path, missing: str, names: dict[Any, str] | None = None
+    graph: "nx.Graph", path: Path, missing: str, names: dict[Any, str] | None = None
 ) -> AttributedGraph:
     """Make an `AttributedGraph`.
 
@@ -105,7 +111,7 @@ def from_networkx(
     )
 
 
-def names_of(graph: nx.Graph, attributes: tuple[str, ...]) -> tuple[str, dict[Any, str]] | None:
+def names_of(graph: "nx.Graph", attributes: tuple[str, ...]) -> tuple[str, dict[Any, str]] | None:
     """Return the first attribute that names every node, and the names; None if none does.
 
     An attribute names the nodes if every node has it, as text that is not blank and that no other
@@ -235,7 +241,7 @@ def _labels(nodes: _Nodes, path: Path, notes: list[str]) -> np.ndarray | None:
     return labels
 
 
-def _edges(graph: nx.MultiGraph, place: dict[Any, int], path: Path, notes: list[str]) -> Graph:
+def _edges(graph: "nx.MultiGraph", place: dict[Any, int], path: Path, notes: list[str]) -> Graph:
     default = graph.graph.get("edge_default", {}).get(_WEIGHT, 1.0)
     sources: list[int] = []
     targets: list[int] = []

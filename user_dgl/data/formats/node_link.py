@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph, one_line
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -64,7 +62,7 @@ def load_node_link(path: Path, missing: str = "refuse") -> AttributedGraph:
             for link in links
         ],
     }
-    graph = parsed(lambda: nx.node_link_graph(plain, edges=key), path, "node-link JSON")
+    graph = parsed(lambda nx: nx.node_link_graph(plain, edges=key), path, "node-link JSON")
     return from_networkx(graph, path, missing)
 
 

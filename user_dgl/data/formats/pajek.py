@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import networkx as nx
-
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
@@ -69,7 +67,7 @@ def load_pajek(path: Path, missing: str = "refuse") -> AttributedGraph:
         )
     # One section of edges is enough, because graphs are undirected here.
     kept = lines[: stop + 1] + [line for line in lines[stop + 1 :] if not line.startswith("*")]
-    graph = parsed(lambda: nx.parse_pajek(kept), path, "Pajek")
+    graph = parsed(lambda nx: nx.parse_pajek(kept), path, "Pajek")
     if len(graph) != int(cells[1]):
         raise InputError(
             f"{path}: {cells[1]} vertices announced, {len(graph)} found: two have one label, or an "
