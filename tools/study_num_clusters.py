@@ -24,6 +24,7 @@ from reproduction.summary import markdown
 from scipy.linalg import svdvals
 from sklearn.metrics import davies_bouldin_score
 
+from user_dgl.cleaning.priors import prior_of
 from user_dgl.clustering.kmeans import kmeans, silhouette
 from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.clustering.smoothed_view import smoothed_embedding
@@ -36,7 +37,6 @@ from user_dgl.graph.ops import weighted_degree
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.perturb import perturb
 from user_dgl.pipeline.inputs import with_features
-from user_dgl.structure.priors import prior_of
 
 RESULTS = Path(__file__).with_name("results")
 STARTS = 3

@@ -9,6 +9,7 @@ import torch
 from graphs import random_graph, with_random_weights
 from sklearn.metrics import adjusted_rand_score
 
+from user_dgl.cleaning.priors import prior_of
 from user_dgl.clustering.graph_clustering import graph_clustering
 from user_dgl.clustering.smoothed_view import smoothed_view
 from user_dgl.config import CriticConfig, SmoothConfig, load_config
@@ -21,7 +22,6 @@ from user_dgl.evaluation.structure_metrics import partition_scores
 from user_dgl.graph import Graph
 from user_dgl.perturb.random_flip import random_flip
 from user_dgl.structure.critic import score_edges
-from user_dgl.structure.priors import prior_of
 from user_dgl.training.trainer import Trainer
 
 

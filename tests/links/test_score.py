@@ -12,6 +12,7 @@ import torch
 from graphs import empty_graph, random_graph
 from paths import CONFIGS
 
+from user_dgl.cleaning.priors import prior_of
 from user_dgl.cli import main
 from user_dgl.config import CriticConfig, LinksConfig, StructureConfig, SyntheticConfig
 from user_dgl.data import block_model
@@ -27,7 +28,6 @@ from user_dgl.perturb import random_flip
 from user_dgl.structure.critic import score_edges
 from user_dgl.structure.link_critic import Examples, score_edges_by_links
 from user_dgl.structure.pair_terms import PairTerms
-from user_dgl.structure.priors import prior_of
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from small_training import REFRESH, SMALL, copied, same_result, trainer_of
 
+from user_dgl.cleaning.priors import cosine_weight
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError, NonFiniteLossError
@@ -16,7 +17,6 @@ from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.evaluation.ranking_metrics import weight_auc
 from user_dgl.graph import Graph
 from user_dgl.perturb import random_flip
-from user_dgl.structure.priors import cosine_weight
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.trainer import Trainer
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from user_dgl.cleaning.posterior import EdgePosterior, Judge, edge_posterior
+from user_dgl.cleaning.posterior import NOISY, EdgePosterior, Judge, edge_posterior
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
 from user_dgl.features.nearest import MAX_EXACT
@@ -19,8 +19,8 @@ from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.structure.candidates import feature_knn
 
-# Largest power of the trusted weights, and the share of noise from which it is taken.
-_MOST_POWER, _NOISY = 4.0, 0.08
+# Largest power of the trusted weights.
+_MOST_POWER = 4.0
 _LEAST_WEIGHT = np.finfo(np.float32).tiny
 # Least probability of an added pair.
 LEAST_PROBABILITY = 0.05
@@ -83,7 +83,7 @@ def trusted_power(noise_share: float) -> float:
     noise_share : float
         :math:`\pi_0`, the estimated share of edges that look random.
     """
-    return _MOST_POWER * min(noise_share / _NOISY, 1.0) ** 2
+    return _MOST_POWER * min(noise_share / NOISY, 1.0) ** 2
 
 
 def clean(

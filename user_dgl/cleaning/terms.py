@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.clustering.block_model import block_sums, evidence, log_rates
 from user_dgl.clustering.kmeans import kmeans
 from user_dgl.features.cosine import row_dots
-from user_dgl.features.svd import truncated_svd
+from user_dgl.features.svd import leading_components
 from user_dgl.graph.propagation import Propagation, smooth
 from user_dgl.structure.pair_terms import PairTerms
 
@@ -106,7 +106,7 @@ class FeatureTerms(PairTerms):
     def _views(self, weight: torch.Tensor) -> Term:
         rows, _ = self._features or self._reduced(self._adjacency(weight))
         expected = self._expected(weight)
-        topics = normalize(truncated_svd(expected, _TOPICS, self.seed), copy=False)
+        topics = normalize(leading_components(expected, _TOPICS), copy=False)
         views = (rows, expected, topics)
         return lambda pairs: np.stack([row_dots(view, *pairs) for view in views], axis=1)
 

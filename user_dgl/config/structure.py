@@ -99,7 +99,7 @@ class CandidatesConfig(Section):
 
 @dataclass(frozen=True)
 class CriticConfig(Section):
-    """``structure.critic``: the edge critic that the priors critic and link_critic use."""
+    """``structure.critic``: the edge critic of the priors critic, posterior and link_critic."""
 
     folds: int = key(
         10,
@@ -137,10 +137,11 @@ class StructureConfig(Section):
         "uniform",
         "First weight of the observed pairs in A'. uniform: 1. feature_cosine: cosine of the "
         "features divided by its mean, clipped to [0.05, 4], to the power prior_power. critic: "
-        "support of the edge by the features and by the rest of the graph. link_critic: like "
-        "critic, but also by degrees and common neighbours.",
+        "support of the edge by the features and by the rest of the graph. posterior: the same, "
+        "but where many edges look random the probability of two judges, as in user-dgl clean. "
+        "link_critic: like critic, but also by degrees and common neighbours.",
         only_with("structure.learnable", True),
-        choices=("uniform", "feature_cosine", "critic", "link_critic"),
+        choices=("uniform", "feature_cosine", "critic", "posterior", "link_critic"),
     )
     prior_power: float = key(
         0.5,
@@ -157,7 +158,7 @@ class StructureConfig(Section):
     )
     critic: CriticConfig = section(
         CriticConfig,
-        "the edge critic of prior: critic and prior: link_critic",
+        "the edge critic of prior: critic, posterior and link_critic",
         only_where(
             "structure.learnable",
             "structure.learnable: true or task: link_prediction",
@@ -165,9 +166,10 @@ class StructureConfig(Section):
         ),
         only_where(
             "structure.prior",
-            "structure.prior: critic or link_critic, or task: link_prediction",
+            "structure.prior: critic, posterior or link_critic, or task: link_prediction",
             lambda config: (
-                config.structure.prior in ("critic", "link_critic") or config.task != "clustering"
+                config.structure.prior in ("critic", "posterior", "link_critic")
+                or config.task != "clustering"
             ),
         ),
     )

@@ -50,11 +50,37 @@ def svd_with_axes(
     num_components = min(num_components, *feat.shape)
     feat = feat.astype(np.float32, copy=False)
     if feat.shape[0] >= _TALL and feat.shape[1] <= _FEW_COLUMNS:
-        axes = _eigenvectors(_gram(feat), num_components)
-        return np.asarray(feat @ axes), axes
+        return _by_gram(feat, num_components)
     left, singular_values, right = randomized_svd(feat, num_components, random_state=seed)
     axes = right.T.astype(np.float32, copy=False)
     return (left * singular_values).astype(np.float32, copy=False), axes
+
+
+def leading_components(points: np.ndarray, num_components: int) -> np.ndarray:
+    """The same as `truncated_svd` for dense points of few columns, by way of ``X^T X``.
+
+    It is exact to rounding, needs no seed, and takes a tenth of the time of a randomised SVD if a
+    few of some hundred columns are wanted. Its time grows with the square of the columns.
+
+    Parameters
+    ----------
+    points : float32 ndarray (N, F)
+    num_components : int
+        k. At most min(N, F) components are computed.
+
+    Returns
+    -------
+    ndarray (N, min(k, N, F)) float32
+    """
+    return _by_gram(points, min(num_components, *points.shape))[0]
+
+
+def _by_gram(
+    feat: sp.csr_matrix | np.ndarray, num_components: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leading components (N, k) and axes (F, k) from the eigenvectors of ``X^T X``."""
+    axes = _eigenvectors(_gram(feat), num_components)
+    return np.asarray(feat @ axes), axes
 
 
 def _gram(feat: sp.csr_matrix | np.ndarray) -> np.ndarray:
@@ -71,6 +97,7 @@ def _gram(feat: sp.csr_matrix | np.ndarray) -> np.ndarray:
 
 def _eigenvectors(gram: np.ndarray, count: int) -> np.ndarray:
     """Leading eigenvectors (F, count), float32, each with its largest entry positive."""
-    vectors = eigh(gram)[1][:, ::-1][:, :count]
+    size = len(gram)
+    vectors = eigh(gram, subset_by_index=(size - count, size - 1))[1][:, ::-1]
     largest = vectors[np.abs(vectors).argmax(0), np.arange(count)]
     return (vectors * np.sign(largest)).astype(np.float32)

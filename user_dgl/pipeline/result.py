@@ -56,7 +56,10 @@ class ResultSections:
         by_name: dict[str, Any] = {}
         critic_scores, view = preparation.prior.critic_scores, preparation.view
         if critic_scores is not None:
-            by_name["critic"] = {"power": critic_scores.power}
+            by_name["critic"] = {
+                "power": critic_scores.power,
+                "by_judges": critic_scores.by_judges,
+            }
         if preparation.num_clusters_curve is not None:
             by_name["num_clusters_curve"] = _by_text(preparation.num_clusters_curve)
         if view is not None:

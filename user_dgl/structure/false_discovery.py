@@ -25,11 +25,14 @@ class EdgeScores:
         Estimated share of the edges that look like random pairs, in [0, 1]. None if not estimated.
     power : float
         Exponent that the weights were raised to.
+    by_judges : bool
+        Whether the weights are those of the two judges of `user_dgl.cleaning`, not of the critic.
     """
 
     weight: np.ndarray
     noise_share: float | None
     power: float = 1.0
+    by_judges: bool = False
 
 
 def noise_share(edge_score: np.ndarray, null_score: np.ndarray, ties_below: bool = False) -> float:

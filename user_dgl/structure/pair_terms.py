@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.config import CriticConfig
 from user_dgl.features.cosine import row_dots
-from user_dgl.features.svd import truncated_svd
+from user_dgl.features.svd import leading_components, truncated_svd
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagation, smooth
@@ -137,7 +137,7 @@ class PairTerms:
         propagation = Propagation.of(self.graph, weight, self.engine)
         smoothed = self._smooth(propagation, reduced)
         one_step = normalize(propagation(reduced).numpy(), copy=False)
-        coarse = normalize(truncated_svd(smoothed, COARSE_COMPONENTS, self.seed), copy=False)
+        coarse = normalize(leading_components(smoothed, COARSE_COMPONENTS), copy=False)
         cosines = [rows, one_step, smoothed, coarse]
         further = self._further(weight, propagation, reduced, coarse)
         degree = np.log1p(weighted_degree(self.graph, weight, self.engine).numpy())

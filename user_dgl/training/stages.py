@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
+from user_dgl.cleaning.priors import Prior, prior_of
 from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.clustering.smoothed_view import SmoothedView, graph_view, smoothed_view
 from user_dgl.config import Config, StructureConfig
@@ -26,7 +27,6 @@ from user_dgl.structure.candidates import (
     merge_candidates,
     static_candidates,
 )
-from user_dgl.structure.priors import Prior, prior_of
 
 # Number of multiply-adds in a product with the features and the graph, below which one thread is
 # used.
@@ -92,8 +92,9 @@ def prepare(
             prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
         critic_scores = prior.critic_scores
         if critic_scores is not None and critic_scores.noise_share is not None:
+            who = "Judges" if critic_scores.by_judges else "Critic"
             log(
-                f"Critic: {100 * critic_scores.noise_share:.1f} % of the edges look like random "
+                f"{who}: {100 * critic_scores.noise_share:.1f} % of the edges look like random "
                 f"pairs; weights to the power {critic_scores.power:g}"
             )
         if model.num_clusters == "auto":

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from graphs import empty_graph, random_graph
 
+from user_dgl.cleaning.priors import prior_of
 from user_dgl.config import StructureConfig
-from user_dgl.structure.priors import prior_of
 
 
 def _prior(graph, feat, **settings):
