@@ -1,11 +1,18 @@
 """First weights of the observed edges."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from graphs import empty_graph, random_graph
 
+from user_dgl.cleaning import priors
+from user_dgl.cleaning.posterior import NOISY, edge_posterior
 from user_dgl.cleaning.priors import prior_of
-from user_dgl.config import StructureConfig
+from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
+from user_dgl.data import block_model
+from user_dgl.evaluation.ranking_metrics import weight_auc
+from user_dgl.perturb.random_flip import random_flip
+from user_dgl.structure.critic import score_edges
 
 
 def _prior(graph, feat, **settings):
@@ -33,3 +40,49 @@ def test_prior_without_use_is_uniform():
     assert (_prior(graph, feat) == 1).all()
     assert (_prior(graph, 0 * feat, prior="feature_cosine") == 1).all()
     assert len(_prior(empty_graph(20), feat, prior="feature_cosine")) == 0
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """A block model, its graph with as many random edges as there were, and its features."""
+    data = block_model(SyntheticConfig(num_nodes=400, num_blocks=4, average_degree=10))
+    return data, random_flip(data.graph, 1.0, seed=0).graph
+
+
+def scores(graph, feat, prior, held_out=None, **critic):
+    config = StructureConfig(prior=prior, critic=CriticConfig(**critic))
+    return prior_of(config, graph, feat, 0, "csr", held_out).critic_scores
+
+
+def test_posterior_asks_the_judges_where_there_is_noise(noisy):
+    data, graph = noisy
+    critic, posterior = (scores(graph, data.feat, prior) for prior in ("critic", "posterior"))
+    assert critic.noise_share > NOISY
+    assert posterior.by_judges
+    assert not critic.by_judges
+    judged = edge_posterior(graph, data.feat, 0, "csr")
+    np.testing.assert_array_equal(posterior.weight, judged.probability)
+    assert posterior.noise_share == judged.noise_share
+    added = data.graph.positions(graph.keys) < 0
+    assert weight_auc(posterior.weight, added) > weight_auc(critic.weight, added)
+    squared = scores(graph, data.feat, "posterior", power=2.0)
+    np.testing.assert_allclose(squared.weight, posterior.weight**2, rtol=1e-5)
+    assert squared.power == 2
+
+
+def test_posterior_is_the_critic_where_there_is_little_noise(noisy, monkeypatch):
+    data, graph = noisy
+    monkeypatch.setattr(priors, "NOISY", 1.0)
+    found = scores(graph, data.feat, "posterior")
+    expected = score_edges(graph, data.feat, CriticConfig(), 0, "csr")
+    np.testing.assert_array_equal(found.weight, expected.weight)
+    assert not found.by_judges
+
+
+def test_posterior_keeps_the_critic_if_features_say_nothing(noisy):
+    graph = noisy[1]
+    rng = np.random.default_rng(0)
+    nothing = sp.csr_matrix(rng.normal(size=(400, 5)).astype(np.float32))
+    found = scores(graph, nothing, "posterior")
+    assert not found.by_judges
+    np.testing.assert_array_equal(found.weight, scores(graph, nothing, "critic").weight)

@@ -1,6 +1,6 @@
 """First weights of the observed edges in A'."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,14 +85,14 @@ def trusted_edges(
 
     Parameters and returned value are those of `user_dgl.structure.critic.score_edges`.
     """
-    scores = score_edges(graph, feat, config, seed, engine, held_out)
-    if scores.noise_share is None or scores.noise_share < NOISY:
-        return scores
-    posterior = edge_posterior(graph, feat, seed, engine, scores, held_out)
-    if posterior is None or posterior.feature_judge is None:
-        return scores
-    weight = posterior.probability**config.power
-    return EdgeScores(weight, posterior.noise_share, config.power, by_judges=True)
+    # The judges start from the critic's weights as they are, whatever their power in A' is.
+    critic = score_edges(graph, feat, replace(config, power=1.0), seed, engine, held_out)
+    found = critic
+    if critic.noise_share is not None and critic.noise_share >= NOISY:
+        posterior = edge_posterior(graph, feat, seed, engine, critic, held_out)
+        if posterior is not None and posterior.feature_judge is not None:
+            found = EdgeScores(posterior.probability, posterior.noise_share, by_judges=True)
+    return replace(found, weight=found.weight**config.power, power=config.power)
 
 
 _CRITICS = {
