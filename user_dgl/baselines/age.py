@@ -91,6 +91,7 @@ class AGE(Baseline):
         negative = self._negative[start : start + count]
         for batch, others in zip(order.split(_BATCH), negative.split(_BATCH), strict=True):
             first, second = torch.cat([self._positive[batch], others]).t()
+            # As in the authors' code, the cosine is the logit. In the paper it is the probability.
             scores = pair_dot(self.embed(), first, second, self.problem.engine)
             yield "model", {"similarity": contrast(*scores.chunk(2)) / 2}
 
@@ -122,7 +123,10 @@ class AGE(Baseline):
 
         count = max(1, round(share * len(alike)))
         least = alike.kthvalue(len(alike) - count + 1)[0]
-        self._positive = pairs(torch.nonzero(alike >= least).squeeze(1)[:count])
+        above = torch.nonzero(alike > least).squeeze(1)
+        # Both directions of a pair are equally alike, so that the last one may have to be split.
+        level = torch.nonzero(alike == least).squeeze(1)[: count - len(above)]
+        self._positive = pairs(torch.cat([above, level]).sort()[0])
         most = alike.kthvalue(max(1, round((1 - not_negative) * len(alike))))[0]
         negative = torch.nonzero(alike <= most).squeeze(1)
         drawn = torch.randint(len(negative), (_CHOICE_EVERY * count,)).to(points.device)

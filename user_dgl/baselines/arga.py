@@ -33,4 +33,5 @@ class ARGA(GAE):
         for _ in range(_RECONSTRUCTIONS):
             yield "model", {"reconstruction": self.reconstruction(self.embed())}
         yield "discriminator", {"discriminator": discriminator.loss(self.embed().detach())}
+        # As in the paper. The authors' code adds the reconstruction to this loss.
         yield "generator", {"generator": discriminator.deception(self.embed())}

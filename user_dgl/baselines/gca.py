@@ -39,10 +39,11 @@ class GCA(Baseline):
         width = self.encoder.out_feats
         self.projection = nn.Sequential(nn.Linear(width, width), nn.ELU(), nn.Linear(width, width))
         degree = problem.graph.degree.to(problem.features.dtype)
-        of_edge = (degree.log1p()[problem.graph.src] + degree.log1p()[problem.graph.dst]) / 2
+        of_edge = (degree[problem.graph.src] + degree[problem.graph.dst]) / 2
         self._edge_rate = _relative_rate(of_edge)
-        present = torch.from_numpy((problem.feat != 0).T @ degree.cpu().numpy())
-        self._column_rate = _relative_rate(present.to(degree).log1p())
+        # As in the authors' code, a feature counts by whether a node has it, not by its value.
+        of_column = torch.from_numpy((problem.feat != 0).T @ degree.cpu().numpy())
+        self._column_rate = _relative_rate(of_column.to(degree))
 
     @staticmethod
     def bytes_beside(num_nodes: int, settings: BaselineConfig) -> float:
@@ -61,7 +62,7 @@ class GCA(Baseline):
     def _view(self, edge_rate: float, column_rate: float) -> torch.Tensor:
         """Return embeddings (N, d) of a graph that has lost edges and columns."""
         problem = self.problem
-        edges = _kept(self._edge_rate, edge_rate)
+        edges = _kept(self._edge_rate, edge_rate) * problem.graph.edge_weight
         columns = _kept(self._column_rate, column_rate)
         product = self.encoder.project(problem.features, columns)
         return self.encoder.convolve(problem.propagation_of(edges), product)
@@ -70,12 +71,22 @@ class GCA(Baseline):
         return self.encoder(self.problem.propagation, self.problem.features)
 
 
-def _relative_rate(importance: torch.Tensor) -> torch.Tensor:
-    """Return the drop rate of each item over the mean rate; unimportant items drop more often."""
-    if not len(importance):
-        return importance
-    rate = importance.max() - importance
-    return rate / rate.mean() if rate.mean() > 0 else torch.ones_like(rate)
+def _relative_rate(centrality: torch.Tensor) -> torch.Tensor:
+    r"""Return the drop rate of each item over the mean rate; unimportant items drop more often.
+
+    With the centrality w of an item and :math:`s = \log w`, this is
+    :math:`(s_{\max} - s) / (s_{\max} - \bar s)`. The mean is over items of positive centrality.
+    An item of centrality 0, such as a column that only nodes without neighbours have, gets the rate
+    infinity.
+    """
+    known = centrality > 0
+    if not known.any():
+        return torch.ones_like(centrality)
+    score = centrality.log()
+    rate = score.max() - score
+    mean = rate[known].mean()
+    # Where all items are equally important, they drop equally often.
+    return rate / mean if mean > 0 else rate.clamp_min(1.0)
 
 
 def _kept(relative: torch.Tensor, rate: float) -> torch.Tensor:
