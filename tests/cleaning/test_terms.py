@@ -5,6 +5,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 from graphs import random_graph
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import normalize
 
 from user_dgl.cleaning.terms import FeatureTerms, GraphTerms
 from user_dgl.config import CriticConfig, SyntheticConfig
@@ -39,6 +41,37 @@ def test_terms_do_not_see_the_weight_of_their_own_pair(kind):
     heavy[0] = 50
     fold = terms.fold_of(pair)
     assert np.array_equal(terms(pair, fold), terms.on(heavy)(pair, fold))
+
+
+def test_groups_tell_pairs_inside_a_block_from_pairs_between_blocks():
+    data = block_model(SyntheticConfig(num_nodes=200, num_blocks=4, mixing=0.05))
+    weight = torch.ones(data.graph.num_edges)
+    terms = GraphTerms(data.graph, weight, data.feat, CONFIG, 0, "csr")
+    pairs = np.random.default_rng(0).integers(0, 200, (2, 600))
+    whole = np.full(600, -1)
+    found = terms(pairs, whole)
+    np.testing.assert_allclose(found, terms(pairs[::-1], whole), atol=1e-6)
+    inside = data.labels[pairs[0]] == data.labels[pairs[1]]
+    for column, name in enumerate(terms.names):
+        if name.startswith("edges between"):
+            # Logarithms of how many times more edges there are than by chance.
+            assert np.median(found[inside, column]) > 0.5
+            assert np.median(found[~inside, column]) < -0.5
+
+
+def test_expected_surroundings_equal_the_ridge_regression():
+    graph, feat = random_graph(), _features(20)
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0))
+    config = CriticConfig(num_components=9)
+    found = FeatureTerms(graph, weight, feat, config, 0, "csr").expected()
+    adjacency = graph.to_scipy(weight).toarray().astype(float) + np.eye(20)
+    root = 1 / np.sqrt(adjacency.sum(1))
+    s, x = root[:, None] * adjacency * root, normalize(feat.toarray().astype(float))
+    steps = [np.linalg.matrix_power(s, hop) @ x for hop in (1, 2, 3, 4)]
+    seen = normalize(0.1 * x + 0.9 / 4 * sum(steps))
+    # With all components the rows are turned, which cosines do not show.
+    expected = normalize(Ridge(alpha=1.0, fit_intercept=False).fit(x, seen).predict(x))
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
 
 
 def test_expected_surroundings_ignore_the_edges_of_a_node():

@@ -146,6 +146,27 @@ def test_refine_repairs_a_planted_partition():
     np.testing.assert_array_equal(found, again)
 
 
+def test_a_random_half_of_the_nodes_that_would_gain_moves():
+    """Neighbours that all move at once can change places for ever."""
+    adjacency, clusters = planted([80, 80, 80], 0.2, 0.05)
+    first = shuffled(clusters, 0.5, 3)
+    sums = block_sums(adjacency, first, 3)
+    degree = adjacency.toarray().sum(1)
+    logs = log_rates(sums, evidence(sums)[1])
+    target, gain = module._best_clusters(adjacency, degree, first, sums, logs, None, None)
+    would = gain > 0
+    assert would.sum() > 60
+    moves = []
+    for seed in range(5):
+        found = refine(adjacency, first, 3, 1, np.random.default_rng(seed))
+        moved = found != first
+        assert (found[moved] == target[moved]).all()
+        assert not moved[~would].any()
+        moves.append(moved)
+    assert np.sum(moves) / (5 * would.sum()) == pytest.approx(0.5, abs=0.15)
+    assert len({moved.tobytes() for moved in moves}) == 5
+
+
 def test_refine_finds_two_sides_that_are_joined_only_across():
     adjacency, clusters = planted([60, 60], 0.0, 0.1)
     found = refine(adjacency, shuffled(clusters, 0.7, 2), 2, 30, np.random.default_rng(0))

@@ -13,6 +13,7 @@ from user_dgl.clustering.graph_clustering import (
     _planted_bits,
     _Score,
     _score,
+    _share_paid,
     graph_clustering,
 )
 from user_dgl.clustering.spectral import spectral_embedding
@@ -139,14 +140,26 @@ def test_less_than_one_cluster_is_refused():
 def test_score_is_the_formula():
     graph, clusters = planted([20, 30, 25], 0.4, 0.1)
     adjacency = matrix(graph)
-    hidden = np.random.default_rng(0).integers(75, size=(200, 2))
-    score = _score(adjacency, hidden, np.ones(len(hidden)), clusters, 3)
+    by_chance = np.random.default_rng(0).integers(75, size=(200, 2))
     volumes = np.array([adjacency.toarray().sum(1)[clusters == k].sum() for k in range(3)])
     volumes /= volumes.sum()
-    inside, chance = (clusters[hidden[:, 0]] == clusters[hidden[:, 1]]).mean(), (volumes**2).sum()
-    entropy = -(volumes * np.log2(volumes)).sum()
-    bits = inside * np.log2(inside / chance) + (1 - inside) * np.log2((1 - inside) / (1 - chance))
-    assert score.value == pytest.approx(bits / entropy if inside > chance else 0)
+    chance, entropy = (volumes**2).sum(), -(volumes * np.log2(volumes)).sum()
+
+    def expected(inside):
+        shares = np.array([inside, 1 - inside])
+        return shares @ np.log2(shares / [chance, 1 - chance]) / entropy
+
+    often = by_chance.copy()
+    often[:120, 1] = often[:120, 0]
+    never = by_chance[clusters[by_chance[:, 0]] != clusters[by_chance[:, 1]]]
+    for hidden in (by_chance, often, never):
+        inside = (clusters[hidden[:, 0]] == clusters[hidden[:, 1]]).mean()
+        score = _score(adjacency, hidden, np.ones(len(hidden)), clusters, 3)
+        assert score.value == pytest.approx(expected(inside) if inside > chance else 0)
+        assert (score.value > 0.1) == (hidden is often)
+    dense = adjacency.toarray()
+    inside = dense[clusters[:, None] == clusters].sum() / dense.sum()
+    assert _share_paid(adjacency, 3)(clusters) == pytest.approx(expected(inside))
 
 
 def test_weights_of_hidden_edges_count_as_repeated_edges():

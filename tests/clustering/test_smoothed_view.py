@@ -1,20 +1,27 @@
 """The smoothed view: projection, choice by bits, training from it."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from graphs import with_random_weights
 from paths import CONFIGS
 from sklearn.preprocessing import normalize
 
+from user_dgl.clustering.agreement import pairwise_nmi
 from user_dgl.clustering.code_bits import CodeBits
+from user_dgl.clustering.kmeans import kmeans
 from user_dgl.clustering.smoothed_view import (
     HOPS,
     SELF_SHARES,
     WEIGHT_POWERS,
     ViewCandidate,
+    _refined,
+    _score,
+    _smoothed,
     choose,
     graph_view,
     smoothed_view,
@@ -80,6 +87,58 @@ def test_projecting_first_gives_the_projected_rows(data):
     expected = normalize(wide @ np.linalg.svd(wide)[2][:12].T)
     # The axes have no sign, but the cosines of the rows do.
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
+
+
+def test_all_views_are_smoothed_by_the_formula(data):
+    """Views of one power share their steps, and must not share more."""
+    graph = with_random_weights(data.graph)
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1
+    x = torch.randn(300, 5, generator=torch.Generator().manual_seed(1))
+    views = [
+        (hops, share, power) for power in (0.0, 1.5) for hops in (2, 5) for share in (0.1, 0.6)
+    ]
+    views.append((2, 1.0, 1.5))
+    found = {view: points.clone() for view, points in _smoothed(graph, weight, x, views, "csr")}
+    assert set(found) == set(views)
+    for (hops, share, power), points in found.items():
+        powered = graph.weight * (weight / graph.weight) ** power
+        expected = smooth(Propagation.of(graph, powered, "csr"), x, hops, share)
+        torch.testing.assert_close(points, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_score_is_the_bits_over_the_root_of_the_entropy():
+    assert _score(90.0, np.array([0, 0, 1, 2])) == pytest.approx(90 / math.sqrt(1.5))
+    assert _score(90.0, np.array([1, 1, 1, 3])) > _score(90.0, np.array([1, 1, 3, 3]))
+    assert _score(-90.0, np.array([0, 0, 1, 2])) == -90
+    assert math.isfinite(_score(90.0, np.zeros(4, dtype=int)))
+
+
+def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
+    data = _blocks(average_degree=12.0, words_per_node=30, topic_share=0.6)
+    view = _view(data, hops=4, self_share=0.2)
+    (candidate,) = view.candidates
+    # The clusters are so clear that k-means finds them on the view in any form.
+    propagation = Propagation.of(data.graph, torch.ones(data.graph.num_edges), "csr")
+    reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 100, 0))
+    clusters = kmeans(normalize(smooth(propagation, reduced, 4, 0.2).numpy()), 3, 1)
+    np.testing.assert_array_equal(pairwise_nmi([clusters, view.kmeans])[0, 1], 1)
+    code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, reduced)
+    edges, words = code.edges(clusters, 3), code.features(clusters, 3)[0]
+    assert candidate.edge_bits == pytest.approx(edges)
+    assert candidate.feature_bits == pytest.approx(words)
+    assert candidate.score == pytest.approx(_score(edges + words, clusters))
+    assert min(edges, words) > 100
+
+
+def test_words_move_nodes_whose_edges_say_nothing():
+    """With words as clear as edges, nodes without a typical neighbour go where their words are."""
+    data = _blocks(average_degree=3.0, words_per_node=40, topic_share=0.7)
+    code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, torch.zeros(300, 1))
+    rng = np.random.default_rng(0)
+    start = np.where(rng.random(300) < 0.3, rng.integers(0, 3, 300), data.labels)
+    clusters, bits = _refined(code, start, 3, 0)
+    assert clustering_metrics(data.labels, clusters)["acc"] > 99
+    assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)[0]))
 
 
 def _view(data, **settings):

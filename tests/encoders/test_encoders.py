@@ -9,6 +9,7 @@ from user_dgl.config import ModelConfig
 from user_dgl.encoders.dropout import draw_by
 from user_dgl.encoders.gae import GAE
 from user_dgl.encoders.gcn import GCN, InputBatchNormLinear
+from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES
 from user_dgl.graph.propagation import Propagation
@@ -87,6 +88,25 @@ def test_gae_equals_the_dense_layers():
     s = _normalized(dense(graph, weight))
     expected = s @ (torch.relu(s @ x @ encoder.weights[0]) @ encoder.weights[1])
     torch.testing.assert_close(encoder(Propagation.of(graph, weight, "csr"), features), expected)
+
+
+def test_smooth_has_rows_of_norm_1_where_there_is_something_to_smooth():
+    graph = random_graph()
+    weight = torch.rand(graph.num_edges, dtype=torch.float64, requires_grad=True)
+    points = torch.randn(20, 4, dtype=torch.float64)
+    points[-1] = 0  # of a node without edges
+    encoder = Smooth(points, hops=3, self_share=0.2)
+    s = _normalized(dense(graph, weight))
+    smoothed = 0.2 * points + 0.8 / 3 * (s @ points + s @ s @ points + s @ s @ s @ points)
+    length = smoothed.norm(dim=1, keepdim=True)
+    expected = smoothed / length.where(length > 0, torch.ones_like(length))
+    found = encoder(Propagation.of(graph, weight, "csr"), _features()[0])
+    torch.testing.assert_close(found, expected)
+    assert encoder.out_feats == 4
+    cotangent = torch.randn(20, 4, dtype=torch.float64)
+    (got,) = torch.autograd.grad(found, weight, cotangent)
+    (want,) = torch.autograd.grad(expected[:-1], weight, cotangent[:-1])
+    torch.testing.assert_close(got, want)
 
 
 def _model(mix=0.5, head="graph_conv", replicas=1, shared=True, **settings):

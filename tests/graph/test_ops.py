@@ -134,6 +134,20 @@ def test_inputs_are_left_alone():
     assert torch.equal(x, before[1])
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("learned", [False, True])
+def test_weights_that_change_in_place_are_read_again(engine, learned):
+    graph = random_graph()
+    weight, x = _inputs(graph)
+    weight = weight.detach().requires_grad_(learned)
+    for factor in (1, 3):
+        with torch.no_grad():
+            weight *= factor
+        expected = dense(graph, weight) @ x
+        for _ in range(2):
+            torch.testing.assert_close(neighbor_sum(graph, weight, x, engine), expected)
+
+
 def test_resolve_engine():
     assert resolve_engine("auto") in ENGINES
     assert resolve_engine("dgl") == "dgl"

@@ -104,6 +104,24 @@ def test_davies_bouldin_degenerate_assignments_are_finite(form):
     torch.testing.assert_close(_index(features, empty, form), _index(features, empty[:, :4], form))
 
 
+@pytest.mark.parametrize(
+    ("form", "oracle"), [("textbook", _textbook), ("soft_features", _soft_features)]
+)
+@pytest.mark.parametrize("share", [1e-2, 1e-4, 1e-6])
+def test_davies_bouldin_counts_clusters_that_hold_a_little(form, oracle, share):
+    """Only what is left of an empty cluster by rounding is none."""
+    features, x = random_features()
+    y = random_assignment()
+    little = share * y[:, [1]] * torch.linspace(0, 1, 20, dtype=torch.float64)[:, None]
+    y = torch.cat([(1 - little) * y, little], 1)
+    assert 0.1 * share < y[:, 4].sum() < 10 * share
+    torch.testing.assert_close(_index(features, y, form), oracle(x, y), rtol=1e-6, atol=0)
+    left_by_rounding = torch.cat([y[:, :4], 1e-9 * y[:, [1]]], 1)
+    torch.testing.assert_close(
+        _index(features, left_by_rounding, form), _index(features, y[:, :4], form)
+    )
+
+
 def test_davies_bouldin_is_unchanged_by_relabelling():
     features, _ = random_features()
     y = random_assignment()

@@ -146,6 +146,23 @@ def test_extreme_weights_in_float32(scale):
     torch.testing.assert_close(value.double(), _npsi(graph, weight, assignment), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("edges", [1, 40])
+def test_small_clusters_of_large_graphs_count_in_full(edges, dtype):
+    """Clusters with so many of 50 million edges: value and gradient are those of the formula."""
+    total, small = 1e8, 2.0 * edges
+    volume = torch.tensor([small, small, total - 2 * small], dtype=dtype)
+    internal = torch.tensor([small, 0.5 * small, total - 3 * small], dtype=dtype).requires_grad_()
+    value = npsi(PartitionSums(torch.tensor(total, dtype=dtype), volume, internal))
+    logs = [math.log2(v / total) for v in (small, small, total - 2 * small)]
+    parts = [e / total * log for e, log in zip(internal.tolist(), logs, strict=True)]
+    rounding = 10 * torch.finfo(dtype).eps
+    assert value.item() == pytest.approx(sum(parts), rel=1e-5, abs=rounding)
+    (grad,) = torch.autograd.grad(value, internal)
+    expected = torch.tensor([log / total for log in logs], dtype=dtype)
+    torch.testing.assert_close(grad[:2], expected[:2], rtol=1e-5, atol=0)
+
+
 def test_isolated_nodes_change_nothing():
     graph = GRAPHS["single edge"]
     ones = torch.ones(1).double()

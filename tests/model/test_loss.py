@@ -1,6 +1,7 @@
 """The sum of the loss terms: names, weights and replicas."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from user_dgl.losses.davies_bouldin import davies_bouldin, davies_bouldin_sums
 from user_dgl.losses.entropy import npsi, partition_sums
 from user_dgl.losses.reconstruction import reconstruction_loss
 from user_dgl.model import State, USERLoss
+from user_dgl.model.heads import CentroidHead
 from user_dgl.structure.candidates import merge_candidates
 
 
@@ -139,6 +141,32 @@ def test_terms_of_weight_zero_are_left_out():
     loss = USERLoss(config, graph, features, "csr")
     assert set(loss(_state(graph))) == {"npsi", "observed_edges"}
     assert set(loss(_state(graph, learnable=False))) == {"npsi"}
+
+
+def test_mixture_is_the_mean_negative_log_likelihood_of_each_replica():
+    graph, (features, _) = random_graph(), random_features()
+    generator = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(20, 3, 4, generator=generator, dtype=torch.float64)
+    state = dataclasses.replace(_state(graph), logits=logits)
+    loss = USERLoss(LossConfig(npsi_weight=0, mixture_weight=0.5), graph, features, "csr")
+    found = loss(state)["mixture"]
+    for replica in range(3):
+        nodes = [math.log(sum(math.exp(x) for x in row)) for row in logits[:, replica].tolist()]
+        assert found[replica].item() == pytest.approx(-0.5 * sum(nodes) / 20)
+
+
+def test_mixture_draws_centroids_to_embeddings():
+    """Cosines of embeddings and centroids rise, so that the centroids stay among the points."""
+    graph, (features, _) = random_graph(), random_features()
+    hidden = torch.nn.functional.normalize(torch.randn(20, 3, dtype=torch.float64), dim=1)
+    head = CentroidHead(hidden[:2] + 0.5, temperature=0.2)
+    state = dataclasses.replace(_state(graph), logits=head(hidden)[:, None])
+    loss = USERLoss(LossConfig(npsi_weight=0, mixture_weight=1), graph, features, "csr")
+    value = loss(state)["mixture"].sum()
+    (gradient,) = torch.autograd.grad(value, head.centroids)
+    moved = CentroidHead(head.centroids.detach() - 0.01 * gradient, temperature=0.2)
+    after = torch.logsumexp(moved(hidden), 1).mean()
+    assert after > torch.logsumexp(head(hidden), 1).mean()
 
 
 def test_code_length_is_bits_for_each_edge_and_non_zero():

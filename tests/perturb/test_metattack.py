@@ -25,7 +25,7 @@ from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.links.split import split_links
 from user_dgl.perturb import Victim, metattack, perturb, random_flip, stored_graph
-from user_dgl.perturb.metattack import attack_steps, best_pairs
+from user_dgl.perturb.metattack import _surrogate, attack_steps, best_pairs
 from user_dgl.perturb.stored import recipe_of
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, _joined
 from user_dgl.runtime.streams import Stream, torch_generator
@@ -56,8 +56,8 @@ def pairs_of(graph):
 # The gradient
 
 
-def dense_loss(adjacency, surrogate, feat, seed):
-    """The loss after a training in which autograd sees every operation."""
+def dense_logits(adjacency, surrogate, feat, generator):
+    """The logits after a training in which autograd sees every operation."""
     settings, labels, labelled = surrogate.settings, surrogate.labels, surrogate.labelled
     looped = adjacency + torch.eye(len(adjacency), dtype=adjacency.dtype)
     degree = looped.sum(1)
@@ -65,7 +65,6 @@ def dense_loss(adjacency, surrogate, feat, seed):
     width, classes = settings.surrogate_feats, int(labels.max()) + 1
     shapes = (feat.shape[1], width), (width, classes)
     weights = [torch.empty(shape, dtype=adjacency.dtype) for shape in shapes]
-    generator = torch.Generator().manual_seed(seed)
     for weight in weights:
         torch.nn.init.xavier_uniform_(weight, generator=generator).requires_grad_()
     velocities = [torch.zeros_like(weight) for weight in weights]
@@ -79,7 +78,14 @@ def dense_loss(adjacency, surrogate, feat, seed):
         grads = torch.autograd.grad(loss, weights, create_graph=True)
         velocities = [momentum * v + g for v, g in zip(velocities, grads, strict=True)]
         weights = [w - lr * v for w, v in zip(weights, velocities, strict=True)]
-    return cross_entropy(logits(), labels)
+    return logits()
+
+
+def dense_loss(adjacency, surrogate, feat, seed):
+    """The attack's loss after that training: that of all nodes, whatever was trained on."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = dense_logits(adjacency, surrogate, feat, generator)
+    return cross_entropy(logits, surrogate.labels)
 
 
 @pytest.mark.parametrize("share_labelled", [1.0, 0.6])
@@ -249,6 +255,23 @@ def test_nodes_without_labels_are_predicted(data):
     # Classes are numbered anew where some are missing.
     gaps = Victim(data.feat, np.where(labels == UNLABELLED, UNLABELLED, 2 * labels + 1))
     np.testing.assert_array_equal(metattack(data.graph, 0.05, 0, EXACT, gaps).graph.keys, one.keys)
+
+
+def test_classes_of_nodes_without_a_label_are_those_of_a_surrogate_trained_on_the_others(data):
+    rng = np.random.default_rng(0)
+    known = rng.random(NUM_NODES) < 0.4
+    labels = np.where(known, data.labels, UNLABELLED)
+    surrogate = _surrogate(data.graph, EXACT, Victim(data.feat, labels), seed=5)
+    assert torch.equal(surrogate.labelled, torch.from_numpy(known))
+    np.testing.assert_array_equal(surrogate.labels[known], data.labels[known])
+    adjacency = torch.from_numpy(data.graph.to_scipy().toarray())
+    feat = torch.from_numpy(normalize(data.feat).toarray().astype(np.float32))
+    logits = dense_logits(adjacency, surrogate, feat, torch_generator(5, Stream.SURROGATE))
+    np.testing.assert_array_equal(surrogate.labels[~known], logits.argmax(1)[~known])
+    # They are mostly right, and not one class for all.
+    right = surrogate.labels.numpy()[~known] == data.labels[~known]
+    assert right.mean() > 0.8
+    assert len(np.unique(surrogate.labels[~known])) == 3
 
 
 def test_data_without_features(data):

@@ -54,6 +54,19 @@ def test_log_odds_are_calibrated(example):
         assert is_yes[here].mean() == pytest.approx(chance[here].mean(), abs=0.05)
 
 
+def test_two_valued_terms_are_those_of_logistic_regression_with_a_ridge():
+    """Both minimise the negative log-likelihood plus half the sum of the squared slopes."""
+    is_yes = np.arange(80) < 40
+    terms = np.zeros((80, 2))
+    terms[:32, 0] = terms[40:48, 0] = 1
+    # In both classes 24 of 40. No quantile that is a knot lies between two values.
+    terms[8:32, 1] = terms[46:70, 1] = 1
+    found = AdditiveLogit.fit(terms, is_yes)(terms)
+    ridge = LogisticRegression(C=1.0, tol=1e-8).fit(terms / terms.std(axis=0), is_yes)
+    expected = ridge.decision_function(terms / terms.std(axis=0))
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
 def test_is_the_sum_of_its_functions(example):
     logit = AdditiveLogit.fit(*example)
     at = np.array([[logit.knots[0][1], logit.knots[1][3]], [-1e9, 1e9]])

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import empty_graph, random_graph
+import torch
+from graphs import empty_graph, random_graph, with_random_weights
 from scipy.stats import spearmanr
+from sklearn.preprocessing import normalize
 
 from user_dgl.config import CriticConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.evaluation.ranking_metrics import weight_auc
+from user_dgl.features.svd import truncated_svd
 from user_dgl.perturb import random_flip
 from user_dgl.structure import critic
 from user_dgl.structure.critic import score_edges
@@ -60,6 +63,24 @@ def test_critic_repeats_with_the_seed(noisy):
     assert not np.array_equal(first.weight, other.weight)
 
 
+def test_random_pairs_and_folds_are_others_for_another_seed(noisy, monkeypatch):
+    data, flipped = noisy
+    drawn, left_out = [], []
+    pairs_of, views_of = critic.random_pairs, critic._views
+    monkeypatch.setattr(
+        critic, "random_pairs", lambda *args: drawn.append(pairs_of(*args)) or drawn[-1]
+    )
+    monkeypatch.setattr(critic, "_views", lambda *args: left_out.append(args[2]) or views_of(*args))
+    for seed in (0, 1):
+        _scores_of(flipped.graph, data.feat, seed=seed, folds=2)
+    assert not np.array_equal(*drawn)
+    folds = left_out[:2], left_out[2:]
+    assert not np.array_equal(folds[0][0], folds[1][0])
+    for parts in folds:  # each edge is judged once
+        edges = np.sort(np.concatenate(parts))
+        np.testing.assert_array_equal(edges, np.arange(flipped.graph.num_edges))
+
+
 @pytest.mark.parametrize("columns", [200, 32], ids=["sparse cosines", "dense cosines"])
 def test_a_large_graph_is_learned_from_a_share_of_its_pairs(monkeypatch, columns):
     """The weights rank nearly as those of all edges and pairs, and find the noise as well."""
@@ -86,6 +107,28 @@ def test_a_large_graph_is_learned_from_a_share_of_its_pairs(monkeypatch, columns
     assert part.noise_share == pytest.approx(whole.noise_share, abs=0.03)
     added = flipped.added.numpy()
     assert weight_auc(part.weight, added) > weight_auc(whole.weight, added) - 1
+
+
+def test_edges_are_judged_on_the_graph_without_them(noisy):
+    """The features are smoothed over the other edges, with their first weights and their own."""
+    data, flipped = noisy
+    graph = with_random_weights(flipped.graph)
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0.1, 1, graph.num_edges).astype(np.float32)
+    left_out = rng.choice(graph.num_edges, 500, replace=False)
+    config = CriticConfig(hops=3, self_share=0.3)
+    reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 40, 0))
+    fine, coarse = critic._views(graph, first, left_out, reduced, config, 0, "csr")
+    adjacency = graph.to_scipy(torch.from_numpy(first) * graph.weight).toarray()
+    src, dst = graph.src.numpy()[left_out], graph.dst.numpy()[left_out]
+    adjacency[src, dst] = adjacency[dst, src] = 0
+    adjacency += np.eye(len(adjacency))
+    root = 1 / np.sqrt(adjacency.sum(1))
+    s, x = root[:, None] * adjacency * root, reduced.numpy()
+    expected = normalize(0.3 * x + 0.7 / 3 * (s @ x + s @ s @ x + s @ s @ s @ x))
+    np.testing.assert_allclose(fine, expected, atol=1e-4)
+    topics = normalize(truncated_svd(expected, critic.COARSE_COMPONENTS, 0))
+    np.testing.assert_allclose(coarse @ coarse[:50].T, topics @ topics[:50].T, atol=1e-3)
 
 
 def test_critic_engines_agree(noisy):

@@ -12,6 +12,7 @@ from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.graph.ops import weighted_degree
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.trainer import Trainer
@@ -134,6 +135,9 @@ def test_running_sums_are_those_of_what_is_known(data):
     pairs = zip(trainer._sums.tensors(), trainer._sums_known().tensors(), strict=True)
     for running, known in pairs:
         torch.testing.assert_close(running, known, rtol=1e-5, atol=1e-3)
+    degree = weighted_degree(trainer.model.structure.graph, trainer._weight, "csr")
+    torch.testing.assert_close(trainer._degree, degree, rtol=1e-4, atol=1e-4)
+    assert (trainer._weight - trainer._prior).abs().max() > 0.1
 
 
 def test_printed_loss_is_close_to_the_exact_one(data):

@@ -202,6 +202,8 @@ WRONG.data = np.array([1, 1, 1, -1, np.nan])
         (parts(labels=LABELS[:3]), r"labels of shape \(3,\).* 4 nodes"),
         (parts(labels=np.eye(4)), r"labels of shape \(4, 4\)"),
         (parts(**as_parts("attr", FEATURES[:3])), "3 feature rows for 4 nodes"),
+        (parts(**as_parts("attr", sp.vstack([FEATURES] * 2, "csr"))), "8 feature rows for 4 nodes"),
+        (objects(node_attr=np.ones((5, 2))), "5 feature rows for 4 nodes"),
         (parts(**as_parts("adj", ADJACENCY[:3])), r"square adjacency.*\(3, 4\)"),
         (parts(**as_parts("adj", WRONG)), "negative, NaN or infinite.* 2 rows .*: 2, 3:"),
         (parts(attr_data=np.array([1, np.inf, 3])), "NaN, empty or infinite.* 1 rows .*: 1:"),
