@@ -174,3 +174,22 @@ def _words(clusters):
     rng = np.random.default_rng(1)
     share = np.where(np.arange(40)[None] % 2 == clusters[:, None] % 2, 0.25, 0.2)
     return sp.csr_matrix((rng.random(share.shape) < share).astype(np.float32))
+
+
+@pytest.mark.parametrize("num_nodes", [7, 2**20, 2**31])  # the last one is sorted another way
+@pytest.mark.parametrize("repeats", [False, True])
+def test_weights_follow_their_edges(num_nodes, repeats):
+    rng = np.random.default_rng(0)
+    pairs = np.array([(0, 6), (5, 6), (1, 2), (0, 1), (3, 4), (2, 6), (2, 5)])
+    if repeats:
+        pairs = np.concatenate([pairs, pairs[:3, ::-1], pairs[:2]])
+    weight = rng.uniform(1, 5, len(pairs))
+    step = (num_nodes - 1) // 6
+    graph, _ = Graph.from_edges(num_nodes, *(pairs.T * step), weight=weight)
+    given: dict[tuple[int, int], list[float]] = {}
+    for (u, v), value in zip(np.sort(pairs, axis=1).tolist(), weight, strict=True):
+        given.setdefault((u * step, v * step), []).append(value)
+    ends = list(zip(graph.src.tolist(), graph.dst.tolist(), strict=True))
+    assert ends == sorted(given)
+    expected = [np.mean(given[pair]) for pair in ends]
+    assert graph.data_weight.numpy() == pytest.approx(expected, rel=1e-6)

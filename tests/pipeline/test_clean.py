@@ -1,5 +1,7 @@
 """The command ``user-dgl clean`` as users call it."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,6 +38,25 @@ def clean(files, tmp_path, monkeypatch):
         return main(["clean", "--edges", str(edges), "--features", str(features), *options])
 
     return call
+
+
+def test_a_dgl_file_is_written_wholly_or_not_at_all(clean, tmp_path, monkeypatch, capsys):
+    written = []
+
+    def save_half(path, graphs):
+        Path(path).write_bytes(b"half")
+        written.append(Path(path).parent)
+        raise user_dgl.dgl.DGLError("Check failed: FileStream.Write incomplete\nStack trace:")
+
+    (tmp_path / "a.bin").write_bytes(b"old")
+    monkeypatch.setattr(user_dgl.dgl, "save_graphs", save_half)
+    assert clean("--out", "a.bin", "--overwrite") == 2
+    error = capsys.readouterr().err
+    assert "a.bin: cannot be written: DGL could not write all of it: is the disk full?" in error
+    # It would not fit the folder of temporary files where that is small.
+    assert [folder.resolve() for folder in written] == [tmp_path.resolve()]
+    assert (tmp_path / "a.bin").read_bytes() == b"old"
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_every_form_holds_the_same_graph(clean, tmp_path, capsys):

@@ -173,3 +173,25 @@ def test_train_prints_two_lines(tmp_path, capsys):
     assert "120 nodes" in graph
     assert "200 columns, " in nodes
     assert "classes of" in nodes
+
+
+def test_the_edges_of_an_option_replace_those_of_a_config(files, tmp_path, capsys):
+    config = tmp_path / "mine.yaml"
+    config.write_text("data:\n  kind: edge_list\n  edges: other.csv\n  weights: ignore\n")
+    (tmp_path / "other.csv").write_text("1,2\n2,3\n")
+    assert _inspect(config, "--edges", files[0], "--json") == 0
+    report = json.loads(capsys.readouterr().out)  # one data set, by the settings of the config
+    assert report["source"] == files[0]
+    assert report["num_nodes"] == 5
+    assert report["weights"] is None
+    assert _inspect(config, "--edges", files[0], "data.weights=auto", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["weights"]["used"]
+
+
+@pytest.mark.parametrize("others", [["edges.csv"], ["a.yaml", "b.yaml"]])
+def test_the_option_edges_goes_with_at_most_one_config(others, files, tmp_path, capsys):
+    named = [tmp_path / name for name in others]
+    assert _inspect(*named, "--edges", files[0]) == 2
+    error = capsys.readouterr().err
+    assert "it replaces the edges of one CONFIG" in error
+    assert error.count("\n") == 1

@@ -112,24 +112,36 @@ def inspected_configs(words: Sequence[str], files: OwnFiles) -> list[tuple[str, 
     words : sequence of str
         Files of edges or YAML files, and overrides that hold for all of them.
     files : OwnFiles
+        Their file of edges replaces that of a YAML file, as in a training.
 
     Raises
     ------
     InputError
-        No file is named, or features or labels are given for several files.
+        No file is named, or an option is given that belongs to one of several files.
     """
     named = [word for word in words if "=" not in word or Path(word).exists()]
     overrides = [word for word in words if word not in named]
-    named += [] if files.edges is None else [files.edges]
+    if files.edges is not None:
+        if len(named) > 1 or not all(map(_is_config, named)):
+            raise InputError(
+                f"inspect: --edges {files.edges} beside {' '.join(named)}: it replaces the edges "
+                "of one CONFIG; to inspect several files, name them without --edges"
+            )
+        config, settings, _ = run_settings([*named, *overrides], files)
+        return [(files.edges, load_config(config, settings))]
     if not named:
         raise InputError("inspect: name a file of edges or a CONFIG")
     if len(named) > 1 and (files.features or files.labels):
         raise InputError("inspect: --features and --labels belong to one FILE, not to several")
     configs = []
     for name in named:
-        if Path(name).suffix.lower() in (".yaml", ".yml"):
-            config, settings, _ = run_settings([name, *overrides], files._replace(edges=None))
+        if _is_config(name):
+            config, settings, _ = run_settings([name, *overrides], files)
         else:
             config, settings, _ = run_settings(overrides, files._replace(edges=name))
         configs.append((name, load_config(config, settings)))
     return configs
+
+
+def _is_config(name: str) -> bool:
+    return Path(name).suffix.lower() in (".yaml", ".yml")

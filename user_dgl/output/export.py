@@ -1,7 +1,5 @@
 """Export of a run's results: the cleaned graph, clusters and embeddings with the user's ids."""
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,12 +217,11 @@ def write_pairs(file: IO[bytes], path: Path, kept: sp.coo_matrix, names: pd.Seri
 def _write_dgl(file: IO[bytes], kept: sp.coo_matrix) -> None:
     from user_dgl._dgl import dgl  # imported here because the import takes seconds
 
-    # DGL writes to a path and not to an open file.
-    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
-        path = Path(folder) / "graph.bin"
-        dgl.save_graphs(str(path), [to_dgl(kept, dgl)])
-        with open(path, "rb") as stored:
-            shutil.copyfileobj(stored, file)
+    # DGL writes to a path and not to an open file, so it opens this file a second time.
+    try:
+        dgl.save_graphs(file.name, [to_dgl(kept, dgl)])
+    except dgl.DGLError:
+        raise OSError("DGL could not write all of it: is the disk full?") from None
 
 
 def to_dgl(pairs: sp.coo_matrix, dgl: Any) -> Any:

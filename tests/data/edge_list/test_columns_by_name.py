@@ -91,7 +91,22 @@ def test_ids_that_no_name_tells(frame, load, ids):
 
 
 @pytest.mark.parametrize(
-    "name", ["label", "Class", "y", "target", "community", "cluster", "group", "true_label"]
+    "name",
+    [
+        "label",
+        "Class",
+        "y",
+        "target",
+        "community",
+        "cluster",
+        "group",
+        "true_label",
+        "y_true",
+        "cluster_id",
+        "communityId",
+        "class_name",
+        "true_y",
+    ],
 )
 def test_labels_among_the_features_are_left_out(name, frame, load, ids):
     for values in (range(N), [f"c{i % 2}" for i in range(N)]):
@@ -143,3 +158,10 @@ def test_row_names_of_r_above_one_column(load, ids):
     data = load(None, f'"{name}"\n' + rows)
     found = dict(zip(data.node_ids or map(str, range(N)), data.labels.tolist(), strict=True))
     assert found == {ids(i): i % 2 for i in range(N)}
+
+
+def test_other_ids_and_names_are_no_features(frame, load, ids):
+    for name, values in (("name", [f"N {i}" for i in ORDER]), ("id", range(40, 40 + N))):
+        data = load(frame.assign(**{name: values}), index=False)
+        assert right(data, ids)
+        assert f"column '{name}' left out: it holds other ids or names" in notes(data)

@@ -22,6 +22,8 @@ _MUCH_MORE = 1.5
 # More columns of numbers than this are features or a matrix, unless a header names them.
 _MOST_NUMBERS = 4
 _LEAST_ROWS = 3
+# A column with fewer distinct numbers holds weights rather than ids.
+_MANY_IDS = 5
 # With fewer rows, a first column that counts them may hold ends as well.
 _TELLING_ROWS = 10
 _WHOLE = re.compile(r"[-+]?[0-9]+(\.0*)?|[-+]?[0-9](\.[0-9]+)?[eE]\+?[0-9]+")
@@ -210,6 +212,9 @@ def _numbers(wholes: list[_Column], cells: list[list[str]]) -> Guess:
         return Guess(None, (usual, last), f"column {first.place + 1} counts the rows")
     if third.rising or third.counts:
         return Guess(usual)
+    # Each row starts with another node: then the other columns may be its neighbours.
+    if d1 == len(cells[0]) and min(s12, s13) >= _ALIKE and d3 >= _MANY_IDS:
+        return Guess(None, (usual, middle), "column 1 has another id in each row")
     if d2 <= _FEW * min(d1, d3) and s13 >= _FEW:
         return Guess(None, (middle, usual), f"column {second.place + 1} has only {d2} values")
     if d1 <= _FEW * min(d2, d3) and s23 >= _FEW:
@@ -220,7 +225,7 @@ def _numbers(wholes: list[_Column], cells: list[list[str]]) -> Guess:
         return _said(middle, "share ids")
     # The ends share most of their ids. If the third column shares more with one of them than the
     # other does, it may be an end, and the other a time or a weight.
-    if max(s13, s23) < _ALIKE or d3 < 5:
+    if max(s13, s23) < _ALIKE or d3 < _MANY_IDS:
         return Guess(usual)
     sorted_by_second = second.rising and not first.rising
     odd = _odd_rows(usual, cells)

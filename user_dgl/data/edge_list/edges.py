@@ -180,7 +180,10 @@ def load_edge_list(
         if carried is not None and given is not None:
             notes.append(f"{edges.name}: its {what} are replaced by those of {Path(given).name}")
 
-    graph, cleaning = Graph.from_edges(len(names), place[ends.u], place[ends.v], ends.weight)
+    u, v = ends.u, ends.v
+    if names is not ends.names:
+        u, v = place[u], place[v]
+    graph, cleaning = Graph.from_edges(len(names), u, v, ends.weight)
     if str(cleaning):
         notes.append(f"{ends.path.name}: {cleaning}")
     alone = int((graph.degree == 0).sum())

@@ -205,7 +205,8 @@ def _has_header(text: TextFile) -> bool:
 
 
 def _name(text: TextFile, column: int) -> str:
-    return repr(text.header[column]) if text.header else str(column + 1)
+    named = column < len(text.header or ())
+    return repr(text.header[column]) if text.header and named else str(column + 1)
 
 
 def _id_column(
@@ -277,6 +278,9 @@ def _left_out(text: TextFile, roles: _Roles, id_column: int | None) -> dict[int,
                 f"column {_name(text, column)} left out of the features, because labels must not "
                 "be trained on: rename it if it is a feature"
             )
+    for column in roles.ids:
+        if id_column in roles.ids and column != id_column:
+            found[column] = f"column {_name(text, column)} left out: it holds other ids or names"
     for column in roles.row_numbers:
         if id_column is not None and column != id_column:
             found[column] = f"column {column + 1} ({_name(text, column)}) left out: it numbers rows"

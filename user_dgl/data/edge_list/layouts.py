@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from user_dgl.data.edge_list.names import find_ends
+from user_dgl.data.reading.lines import count_line_ends
 from user_dgl.data.reading.text import TextFile
 from user_dgl.errors import InputError
 
@@ -22,6 +23,7 @@ LAYOUTS = {
 _NETWORKX = re.compile(rb"#[^\n]*\n#[ \t]*GMT ")
 # A triple whose object is a text.
 _LITERAL = re.compile(rb"(?m)^\s*<[^>\n]*>\s+<[^>\n]*>\s+\"[^\n]*\.[ \t]*$")
+_NODE_AND_COLON = re.compile(r"[^\s:]+:(\s+\S.*)?")
 _HEAD = 4096
 _METIS_CONVERSION = "awk '!/^%/ {{if (n++) for (i=1; i<=NF; i++) print n-1, $i}}' {} > edges.txt"
 
@@ -102,6 +104,12 @@ def refuse_other_layouts(text: TextFile) -> None:
             f"{text.path}: N-Triples, of which some have a text in place of a node; keep the "
             f"others: grep -v '\"' {name} > edges.txt"
         )
+    firsts = {row[0].strip() for row in text.sample}
+    if len(firsts) > 1 and all(map(_NODE_AND_COLON.fullmatch, firsts)):
+        raise InputError(
+            f"{text.path}: a node, a colon and its neighbours in each row: remove the colons "
+            f"(tr -d : < {name} > lists.txt) and set data.layout=adjacency_list"
+        )
     widths = {len(row) for row in text.sample}
     if len(widths) < 2 or text.short_header:
         return
@@ -136,9 +144,9 @@ def _is_metis(text: TextFile) -> bool:
     if not 2 <= len(first) <= 4 or not all(cell.isdigit() for cell in first[:3]):
         return False
     nodes, edges = int(first[0]), int(first[1])
-    lines = text.body.count(b"\n")
-    if not edges or not nodes // 2 <= lines <= 2 * nodes + 9:  # most files end here
-        return False
+    most = 2 * nodes + 9
+    if not edges or not nodes // 2 <= count_line_ends(text.body, most) <= most:
+        return False  # most files end here
     lines = text.body.strip(b"\n").count(b"\n")  # isolated nodes have blank lines
     with_edges = text.body.lstrip().partition(b"\n")[2]
     if not lines <= nodes <= 2 * lines + 1 or re.search(rb"[^0-9\s]", with_edges):

@@ -66,7 +66,11 @@ LABEL_NAMES = frozenset(
 ) | frozenset(
     ("group", "groups", "community", "communities", "category", "ground_truth", "truth", "gt")
 ) | frozenset(("membership", "partition", "club", "module"))  # fmt: skip
-_LABEL_ENDS = ("_label", "_labels", "_class", "_community", "_cluster", "_group_truth")
+_LABEL_ENDS = ("_label", "_labels", "_class", "_community", "_cluster", "_ground_truth")
+# Words beside the name of a label: cluster_id, true_class, y_true.
+_BESIDE_LABEL = re.compile(r"^(true|gold)_|_(true|gold|id|ids|idx|index|code|no|number|name)$")
+# What Neo4j writes behind a name: `weight:float`.
+_TYPE = re.compile(r"(?<=.):(int|long|float|double|short|byte|string|boolean)$", re.IGNORECASE)
 _ROW_NUMBERS = frozenset(("", "index", "unnamed_0", "row", "rownames", "row_names", "row_number"))
 
 
@@ -79,6 +83,7 @@ def words(name: str) -> str:
     name = name.strip().lstrip("#%").strip()
     if ":" in name:  # Neo4j: a name, then the role of the column
         name = re.sub(r"^.*:(?=(START_ID|END_ID|ID|TYPE|LABEL)\b)", "", name)
+        name = _TYPE.sub("", name)
     name = re.sub(r"\([^()]*\)$", "", name)
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[\W_]+", "_", name).strip("_").lower()
@@ -91,7 +96,7 @@ def is_id(name: str) -> bool:
 
 def is_label(name: str) -> bool:
     """Whether a column of this name holds labels."""
-    name = words(name)
+    name = _BESIDE_LABEL.sub("", words(name))
     return name in LABEL_NAMES or name.endswith(_LABEL_ENDS)
 
 
@@ -103,7 +108,8 @@ def is_row_number(name: str) -> bool:
 
 def is_weight(name: str) -> bool:
     """Whether a column of this name holds the weights of edges."""
-    return words(name) in _WEIGHTS
+    name = words(name)
+    return name in _WEIGHTS or name.endswith("_weight")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ import numpy as np
 from user_dgl.data.edge_list.names import find_ends
 from user_dgl.data.reading.files import check_room
 from user_dgl.data.reading.ids import index_ids, positions, repeated_row, unusable
+from user_dgl.data.reading.lines import count_line_ends
 from user_dgl.data.reading.text import TextFile, is_number
+from user_dgl.errors import InputError
 
 # Fewer nodes are a table only if rows and columns have the same names.
 _LEAST_NODES = 3
@@ -74,8 +76,8 @@ def _has_rows(text: TextFile, width: int) -> bool:
     """Whether the number of rows is the number of columns, give or take names."""
     if width < _LEAST_NODES:
         return False
-    lines = text.body.count(b"\n") + 1
-    if not width - 1 <= lines <= 2 * width + 4:
+    most = 2 * width + 4
+    if not width - 1 <= count_line_ends(text.body, most) + 1 <= most:
         return False
     return width - 1 <= sum(bool(line.strip()) for line in text.body.split(b"\n")) <= width + 1
 
@@ -100,6 +102,13 @@ def _read(text: TextFile, above: list[str] | None, in_front: bool, twice: bool) 
         return None
     text.check_rows() if any(len(row) != text.num_columns for row in text.sample) else None
     matrix = np.column_stack(columns[in_front:]).astype(np.float64)
+    if above is not None and size > _LEAST_NODES:
+        sums = matrix[:, :-1].sum(axis=1)
+        if matrix.any() and np.allclose(sums, matrix[:, -1]):
+            raise InputError(
+                f"{text.path}: the column {above[-1]} holds the sums of the rows: remove it and "
+                "the row of sums"
+            )
     names = None
     if in_front:
         codes, names = _index(text, columns[0])

@@ -1,5 +1,6 @@
 """Read edges from delimited text: find the layout, the header and the columns, then the rows."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,14 @@ import pandas as pd
 
 from user_dgl.data.attributed_graph import some
 from user_dgl.data.edge_list.contents import Guess, guess_ends
+from user_dgl.data.edge_list.doubts import (
+    check_all_pairs,
+    check_first_row,
+    check_separators,
+    column_name,
+    counts,
+    refuse_lists,
+)
 from user_dgl.data.edge_list.layouts import TextOptions, names_ends, refuse_other_layouts
 from user_dgl.data.edge_list.names import (
     Ends,
@@ -21,6 +30,7 @@ from user_dgl.data.edge_list.names import (
 from user_dgl.data.edge_list.weights import Pairs, weighed_pairs
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
+    MISSING_MARKS,
     drop_missing,
     index_ids,
     is_text,
@@ -30,14 +40,12 @@ from user_dgl.data.reading.ids import (
     tidy_ids,
     unusable,
 )
-from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
+from user_dgl.data.reading.text import TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
-# A first row without any later mention of its ids is probably a header, unless more than two of the
-# other rows are so, and more than this share.
-_FEW_ALONE = 0.02
 # A table of more columns without names is not searched for the ends.
 _MOST_COLUMNS = 50
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*")
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Column
         raise text.error(0, f"one column ({text.sample[0][0]!r}): expected two ids a row")
     if any(len(row) != text.num_columns for row in text.sample):
         text.check_rows()  # the parser does not refuse rows that are too short
-    names = list(text.header) if text.header else _commented_header(text)
+    names = list(text.header or ()) if _has_names(text) else _commented_header(text)
     weight = None
     if options.weight_column is not None:
         (weight,) = _places(text, "weights", [options.weight_column])
@@ -108,6 +116,10 @@ def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Column
         columns = _by_name(text, names)
     else:
         columns = _by_content(text)
+    if not options.columns:
+        refuse_lists(text, columns.ends)
+    if columns.weight is None and options.weights == "auto" and not names:
+        _refuse_decimal_commas(text, max(columns.ends) + 1)
     if weight is not None and weight in columns.ends:
         raise InputError(
             f"{text.path}: data.weights={options.weights}: this column holds ends of the edges: "
@@ -124,13 +136,17 @@ def _has_header(text: TextFile) -> bool:
     if rest and all(len(row) < len(first) for row in rest):
         return False
     found = find_ends(first)
-    # A joined file may have its header again among the first rows.
-    rest = [row for row in rest if _stripped(row) != _stripped(first)]
+    # A joined file may have its header again among the first rows, also in another order.
+    rest = [row for row in rest if _words(row) != _words(first)]
     known = found.known >= 2 and not _looks_like_ids(found, rest)
     if text.short_header:
         # The first row may lack a cell by mistake: then it is no header.
         counting = [row[0].strip() for row in rest[:3]] in (["0", "1", "2"], ["1", "2", "3"])
         return not any(map(is_number, first)) and (known or counting)
+    # pandas counts columns without names, and numbers are no header of numbers.
+    counted = _words(first) == sorted(str(c) for c in range(len(first)))
+    if counted and rest and not any(is_number(cell.strip()) for row in rest for cell in row[:2]):
+        return True
     if has_header(first, rest, lambda names: known):
         return _above_numbers(first, rest) or not _names_nodes(first, rest)
     # One known name, above text: `source,friend`.
@@ -138,14 +154,19 @@ def _has_header(text: TextFile) -> bool:
     return found.known >= 1 and bool(rest) and not recurs and not _looks_like_ids(found, rest)
 
 
-def _stripped(row: list[str]) -> list[str]:
-    return [cell.strip() for cell in row]
+def _has_names(text: TextFile) -> bool:
+    """Whether the header has names, and not only numbers."""
+    return not all(name.isdigit() for name in text.header or ())
+
+
+def _words(row: list[str]) -> list[str]:
+    return sorted(cell.strip().lower() for cell in row)
 
 
 def _above_numbers(first: list[str], rest: list[list[str]]) -> bool:
     """Whether the first row stands above two columns of numbers and has no number in them."""
     rest = [row for row in rest if len(row) == len(first)]
-    numbers = [c for c in range(len(first)) if rest and all(_counts(row[c]) for row in rest)]
+    numbers = [c for c in range(len(first)) if rest and all(counts(row[c]) for row in rest)]
     return len(numbers) > 1 and not any(is_number(first[c].strip()) for c in numbers)
 
 
@@ -256,9 +277,19 @@ def _by_content(text: TextFile) -> Columns:
     third = max(ends) + 1
     weight = None
     copy = any(all(row[third:][:1] == [row[end]] for row in text.sample) for end in ends)
-    if not copy and any(_counts(cell) for row in text.sample for cell in row[third:][:1]):
+    if not copy and any(counts(cell) for row in text.sample for cell in row[third:][:1]):
         weight = third
     return Columns(ends, weight, guess.why)
+
+
+def _refuse_decimal_commas(text: TextFile, column: int) -> None:
+    """Refuse a column without name that may hold weights such as 0,5."""
+    found = [row[column] for row in text.sample if len(row) > column]
+    if found and all(map(_DECIMAL_COMMA.fullmatch, found)):
+        raise InputError(
+            f"{text.path}: column {column + 1} has decimal commas, such as {found[0].strip()}: "
+            "write points if it holds weights, or set data.weights=ignore"
+        )
 
 
 def _unclear(text: TextFile, guess: Guess) -> InputError:
@@ -292,6 +323,8 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
     codes, names = index_ids(ids)
     codes = codes.reshape(2, -1)
     missing = text.missing_ids(names)
+    if "" in missing:
+        text.check_lengths(len(ids) // 2)
     codes, names, kept = drop_missing(codes, names, missing)
     u, v = codes
     fault = unusable(names, missing)
@@ -304,9 +337,16 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
     if kept is not None:
         rows = np.flatnonzero(kept)
         weight = None if weight is None else weight[kept]
-        notes.append(f"{path.name}: {int((~kept).sum())} rows without an id (NA, empty) dropped")
+        marks = [repr(word) for word in missing if word in MISSING_MARKS]
+        shown = ", ".join(marks) or "NA, empty"
+        notes.append(f"{path.name}: {int((~kept).sum())} rows without an id ({shown}) dropped")
+    if not is_text(names) and len(names) > 1 and names[0] == -1 and names[1] >= 0:
+        notes.append(
+            f"{path.name}: the id -1 is taken as a node: remove its {int((codes == 0).sum())} rows "
+            "if it stands for a missing id"
+        )
     # Combining accents are CC or CD and another byte.
-    accents = b"\xcc" in text.body or b"\xcd" in text.body
+    accents = is_text(names) and (b"\xcc" in text.body or b"\xcd" in text.body)
     spelling = respelled(ids, names) if accents or not is_text(names) else None
     if spelling:
         notes.append(f"{path.name}: {spelling}")
@@ -315,14 +355,18 @@ def read_pairs_of_text(text: TextFile, columns: Columns, options: TextOptions) -
         notes.append(f"{path.name}: {shown} taken as the ends of the edges: they {columns.why}")
     _check_third(text, columns, read)
     pairs = Pairs(u, v, names, notes, text, columns.ends, rows)
-    _check_first_row(pairs, options)
+    check_first_row(pairs, options)
+    if options.separator == "auto":
+        check_separators(pairs)
     ignored = [column_name(text, c) for c in range(text.num_columns) if c not in used]
     if any(cell.strip() for row in text.sample for c, cell in enumerate(row) if c not in used):
         notes.append(f"{path.name}: {some(ignored, 6)} ignored")
+    if options.weights == "auto" and weight_column is None and kept is None:
+        check_all_pairs(pairs, {c: read[c] for c in range(text.num_columns) if c not in used})
     if weight_column is None or weight is None:
         return pairs
     where = column_name(text, weight_column)
-    chosen = bool(text.header) or options.weight_column is not None
+    chosen = _has_names(text) or options.weight_column is not None
     return weighed_pairs(pairs, weight, where, chosen)
 
 
@@ -349,62 +393,8 @@ def _check_third(text: TextFile, columns: Columns, read: list[np.ndarray]) -> No
     unsure = not text.header and columns.weight is None and third < text.num_columns
     # Below the sample, the third column contains some numbers. Then it is probably a column of
     # weights, and its other cells are mistakes.
-    if unsure and not columns.why and any(map(_counts, pd.unique(read[third]))):
+    if unsure and not columns.why and any(map(counts, pd.unique(read[third]))):
         text.check_rows(numbers=(third,))
-
-
-def _check_first_row(pairs: Pairs, options: TextOptions) -> None:
-    """Refuse or report a first row that may be a header as well as an edge."""
-    u, v, names, text = pairs.u, pairs.v, pairs.names, pairs.text
-    if options.header != "auto" or not is_text(names) or not len(u):
-        return
-    if text.header:
-        if options.columns:
-            return
-        header = [text.header[c] for c in pairs.ends]
-        again = [name for name in header if name and _among(names, name)]
-        if again:
-            raise InputError(
-                f"{text.path}: the first row ({', '.join(text.header[:6])}) may be a header or an "
-                f"edge, as {again[0]!r} is an id below: set data.header=true or data.header=false"
-            )
-        return
-    first = np.array([u[0], v[0]])
-    count = np.bincount(np.concatenate([u, v]), minlength=len(names))
-    # The same row may stand again where files were joined.
-    same = int(((u == u[0]) & (v == v[0])).sum())
-    alone = (count[u] == 1) & (count[v] == 1) & (u != v)
-    alone[0] = (count[first] == same).all() and u[0] != v[0]
-    if len(u) < 2 or not alone[0] or any(map(_counts, names[first])):
-        return
-    shown = f"neither {names[first[0]]!r} nor {names[first[1]]!r} occurs again"
-    if alone[1:].sum() <= max(2, _FEW_ALONE * len(u)):
-        raise text.error(
-            0,
-            f"the first row may be a header or an edge, as {shown}: set data.header=true or "
-            "data.header=false",
-        )
-    pairs.notes.append(
-        f"{text.path.name}: first row taken as an edge, although {shown}: set data.header=true if "
-        "it is a header"
-    )
-
-
-def _among(names: np.ndarray, name: str) -> bool:
-    place = int(np.searchsorted(names, name))
-    return place < len(names) and names[place] == name
-
-
-def _counts(cell: str) -> bool:
-    """Whether a cell is a number and not missing."""
-    return is_number(cell.strip()) and cell.strip() not in MISSING
-
-
-def column_name(text: TextFile, column: int) -> str:
-    """Return how messages call a column."""
-    if text.header and len(text.header) > column:
-        return f"column {text.header[column]!r}"
-    return f"column {column + 1}"
 
 
 def read_ids(text: TextFile, ends: tuple[int, int], dtypes: Mapping[int, type]) -> list[np.ndarray]:

@@ -10,6 +10,9 @@ from user_dgl.errors import InputError
 
 # Whole numbers from this on are times in seconds, as 10^8 was in 1973.
 _TIME = 10**8
+_YEARS = (1900, 2100)
+# So many different whole numbers without a gap are numbers of the rows.
+_MANY = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +84,9 @@ def weighed_pairs(pairs: Pairs, weight: np.ndarray, where: str, chosen: bool) ->
             "column of weights)"
         )
         return replace(pairs, notes=notes)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
+    low, high = (weight.min(), weight.max()) if len(weight) else (1.0, 1.0)
+    if not (low >= 0 and high < np.inf):  # NaN makes both comparisons false
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         text.check_rows()  # a row that is too short reads as NaN, and this names its line
         problem = f"weight {weight[bad[0]]:g} in {where}: expected 0 or more"
         if (weight < 0).any():
@@ -94,8 +98,8 @@ def weighed_pairs(pairs: Pairs, weight: np.ndarray, where: str, chosen: bool) ->
             row = int(bad[1]) if pairs.rows is None else int(pairs.rows[bad[1]])
             problem += f"; {len(bad)} such rows, the next in line {text.line_of(row)}"
         raise error(int(bad[0]), problem)
-    zero = weight == 0
-    if zero.any():
+    if low == 0:
+        zero = weight == 0
         if not chosen and (weight == np.floor(weight)).all():
             a, b = (end + 1 for end in pairs.ends)
             raise error(
@@ -108,7 +112,8 @@ def weighed_pairs(pairs: Pairs, weight: np.ndarray, where: str, chosen: bool) ->
         rows = np.flatnonzero(~zero) if pairs.rows is None else pairs.rows[~zero]
         weight = weight[~zero]
         pairs = replace(pairs, u=pairs.u[~zero], v=pairs.v[~zero], rows=rows)
-    if len(weight) and weight.min() != weight.max():
+        low = weight.min() if len(weight) else high
+    if low != high:
         notes.append(f"{text.path.name}: weights are in {where}")
     return replace(pairs, notes=notes, weight=weight)
 
@@ -122,12 +127,31 @@ def _no_weight(values: np.ndarray) -> str | None:
     if not (values == np.floor(values)).all():
         return None
     distinct = pd.unique(values)
-    if values.min() >= _TIME:
+    low, high = values.min(), values.max()
+    if low >= _TIME:
         return "has whole numbers from 100,000,000 on, so it is a time"
+    if _are_dates(values, low, high):
+        return "has years or dates"
     if len(distinct) < 3:
-        counts = values.min() == 0 and len(distinct) > 1 and len(values) > 2
+        counts = low == 0 and len(distinct) > 1 and len(values) > 2
         rises = counts and (np.diff(values) >= 0).all()
     else:
-        gapless = values.min() == 0 and values.max() == len(distinct) - 1
-        rises = (np.diff(values) >= 0).all() or gapless
+        gapless = low == 0 and high == len(distinct) - 1
+        # Each number once, in any order.
+        numbers = len(distinct) == len(values) >= _MANY and high - low == len(values) - 1
+        rises = (np.diff(values) >= 0).all() or gapless or numbers
     return "counts from row to row, so it is a time or an id" if rises else None
+
+
+def _are_dates(values: np.ndarray, low: float, high: float) -> bool:
+    """Whether whole numbers are years (2020), months (202012) or days (20201231)."""
+    if _YEARS[0] <= low and high <= _YEARS[1]:
+        return True
+    if 100 * _YEARS[0] < low and high < 100 * _YEARS[1] + 100:
+        months, days = values % 100, np.ones(1)
+    elif 10_000 * _YEARS[0] < low and high < 10_000 * _YEARS[1] + 10_000:
+        months, days = values // 100 % 100, values % 100
+    else:
+        return False
+    parts = ((months, 12), (days, 31))
+    return all(part.min() >= 1 and part.max() <= most for part, most in parts)

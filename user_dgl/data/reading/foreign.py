@@ -107,6 +107,16 @@ _GRAPHS = _kinds(
         "convert it: tr '[](),' '     ' < {} > edges.txt",
     ),
     (
+        rb"\s*\w+\([^(),\n]+,[^()\n]+\)[ \t]*[.;]?[ \t]*(\n|$)",
+        "facts as Prolog has them",
+        "convert it: sed 's/^[^(]*(//; s/).*//' {} > edges.csv",
+    ),
+    (
+        rb"(---[ \t]*\n)?\s*(\w+:[ \t]*\n\s*)?-[ \t]+([\[{]|[^\s:]+:[ \t])",
+        "YAML",
+        "write a row with two ids for each edge",
+    ),
+    (
         rb"\s*\{[^\n]*\}[ \t]*\n\s*\{",
         "JSON with a record in each line",
         "convert it: python -c \"import pandas as pd; pd.read_json('{}', lines=True)"

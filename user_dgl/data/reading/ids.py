@@ -15,16 +15,20 @@ import numpy as np
 import pandas as pd
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_ROUND = re.compile(r"(0|-?[1-9][0-9]{0,18})\.0+|-?[1-9](\.[0-9]+)?e\+?[0-9]{1,2}")
+_ROUND = re.compile(r"(0|-?[1-9][0-9]{0,18})\.0*|(0(\.0+)?|-?[1-9](\.[0-9]+)?)(e\+?|E)[0-9]{1,2}")
 # A spreadsheet shows long numbers so, and their last digits are lost.
 _SHORTENED = re.compile(r"-?[1-9][.,][0-9]+E\+[0-9]+")
 _INT64_MAX = 2**63 - 1
 # What programs write in place of an id that is missing: R, pandas, Python, SQL, spreadsheets.
 MISSING_IDS = frozenset(
     ("", "NA", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "NaT", "null", "NULL", "None", "\\N")
-)
+) | frozenset(("n/a", "#NA", "Null", "-nan", "-NaN"))  # fmt: skip
+# Marks that people write in place of an id. Each may also be an id.
+MISSING_MARKS = frozenset(("?", "-", "--", ".", "*"))
 # A larger share of rows without an id is no accident: then the table was misunderstood.
 _MOST_MISSING = 0.2
+# Bytes that are searched at a time. Temporary arrays of this size stay in the processor's cache.
+_BLOCK = 1 << 17
 
 
 def index_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,16 +138,17 @@ def may_respell(body: bytes) -> bool:
     A number parser would lose that spelling. The result may be true without need, for example
     because of dates or exponents. It is never false by mistake.
     """
-    if b"+" in body or b"-0" in body:
+    if b"+" in body or b"-0" in body or (body[:1] == b"0" and body[1:2].isdigit()):
         return True
-    block = 1 << 24
-    for start in range(0, len(body), block):
-        # The part has one more byte on each side of the block: every zero has two neighbours.
-        part = (b"\n" if start == 0 else b"") + body[max(start - 1, 0) : start + block + 1]
-        byte = np.frombuffer(part, dtype=np.uint8)
+    whole = np.frombuffer(body, dtype=np.uint8)
+    for start in range(1, len(body) - 1, _BLOCK):
+        # One more byte on each side of the block: every zero has two neighbours.
+        byte = whole[start - 1 : start + _BLOCK + 1]
         digit = byte - ord("0") < 10  # unsigned: bytes below "0" wrap around to large numbers
-        in_number = digit | (byte == ord("."))
-        if ((byte[1:-1] == ord("0")) & digit[2:] & ~in_number[:-2]).any():
+        found = byte[1:-1] == ord("0")
+        found &= digit[2:]
+        found &= ~digit[:-2]
+        if found.any() and (found & (byte[:-2] != ord("."))).any():
             return True
     return False
 
@@ -151,6 +156,12 @@ def may_respell(body: bytes) -> bool:
 def is_text(names: np.ndarray) -> bool:
     """Whether ids are text."""
     return names.dtype == object
+
+
+def holds(names: np.ndarray, word: str) -> bool:
+    """Whether a word is among distinct ids that are text."""
+    place = int(np.searchsorted(names, word))
+    return place < len(names) and names[place] == word
 
 
 def as_text(names: np.ndarray) -> np.ndarray:
@@ -231,9 +242,12 @@ def _index(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not is_text(values) and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < 4 * len(values) + 1000:  # this table is several times faster than sorting
+            above = values - low if low else values
             seen = np.zeros(high - low + 1, dtype=bool)
-            seen[values - low] = True
-            place = np.cumsum(seen) - 1
-            return place[values - low], np.flatnonzero(seen) + low
+            seen[above] = True
+            names = np.flatnonzero(seen) + low
+            if len(names) == len(seen):  # without gaps, the distance to the lowest is the position
+                return above, names
+            return (np.cumsum(seen) - 1)[above], names
     names, codes = np.unique(values, return_inverse=True)
     return codes, names

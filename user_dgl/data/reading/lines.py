@@ -14,6 +14,7 @@ ANY_MARK = re.compile(rb"[ \t]*[#%]")
 MARK_AND_BLANK = re.compile(rb"[ \t]*[#%]+(?:[ \t!]|$)")
 NO_COMMENT = re.compile(rb"(?!)")
 _LOOKED_AT = 1000
+_BLOCK = 2**16
 # 'a b' between separators or line ends. An apostrophe inside a word, as in O'Brien, is no quote.
 _SINGLE_QUOTES = re.compile(rb"(?m)(?:^|(?<=[,;|\t ]))'([^'\"\n]*)'(?=[,;|\t ]|$)")
 # Attributes that networkx.write_edgelist writes at the end of a row.
@@ -35,6 +36,16 @@ def numbered_lines(
     for number, line in enumerate(io.BytesIO(data), 1):
         if line.strip(blanks) and not comment.match(line.rstrip(b"\n")):
             yield number, line.decode(errors="replace").removesuffix("\n")
+
+
+def count_line_ends(data: bytes, most: int) -> int:
+    """Count the line ends, but stop soon after the count exceeds ``most``."""
+    count = 0
+    for start in range(0, len(data), _BLOCK):
+        count += data.count(b"\n", start, start + _BLOCK)
+        if count > most:
+            break
+    return count
 
 
 def without_comments(data: bytes, comment: re.Pattern[bytes]) -> tuple[bytes, int]:

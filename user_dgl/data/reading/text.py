@@ -7,6 +7,7 @@ the rows up to the faulty line. So files of many million lines can be read.
 import csv
 import io
 import re
+import string
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ import pandas as pd
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.data.reading.foreign import HEAD, refuse_files
-from user_dgl.data.reading.ids import MISSING_IDS, is_text
+from user_dgl.data.reading.ids import MISSING_IDS, MISSING_MARKS, holds, is_text
 from user_dgl.data.reading.lines import (
     ANY_MARK,
     find_comments,
@@ -131,7 +132,8 @@ class TextFile:
         head = [cells for _, cells in islice(self.rows(), _HEAD_ROWS) if len(cells) == width]
         spread = list(head)
         for place in range(1, 5):
-            block = self.body[len(self.body) * place // 5 :][:_BLOCK]
+            start = len(self.body) * place // 5
+            block = self.body[start : start + _BLOCK]
             lines = block.decode(errors="replace").split("\n")[1:-1]
             if len(self.body) > 10 * _BLOCK:
                 cells = (split_or_whole(line, self.separator) for line in lines)
@@ -157,7 +159,7 @@ class TextFile:
         blank = _BLANK_START.match(self.body)
         line, _, body = self.body[blank.end() if blank else 0 :].partition(b"\n")
         body, count = _without_line(body, line)
-        if not body.strip():
+        if not body or body.isspace():
             raise InputError(f"{self.path}: only a header: expected data rows below it")
         names = tuple(cell.strip() for cell in self.sample[0])
         if self.short_header:
@@ -232,9 +234,10 @@ class TextFile:
             return []
         mark = rb" \t" if self.separator == " " else re.escape(self.separator).encode()
         found = []
-        for word in sorted(MISSING_IDS):
-            place = np.searchsorted(names, word)
-            if place < len(names) and names[place] == word:
+        # A mark is an id where other marks are ids too, as in a network of words.
+        marks = {word for word in (*MISSING_MARKS, *string.punctuation) if holds(names, word)}
+        for word in sorted(MISSING_IDS | (marks & MISSING_MARKS if len(marks) == 1 else set())):
+            if holds(names, word):
                 bare = rb"(?m)(?:^|[" + mark + rb"])[ \t]*" + re.escape(word).encode()
                 if re.search(bare + rb"[ \t]*(?:[" + mark + rb"]|$)", self.body) or not word:
                     found.append(word)
@@ -356,6 +359,18 @@ class TextFile:
                     kind = "whole number" if column in integers else "number"
                     raise InputError(f"{at}: column {column + 1}: {cell!r} is not a {kind}: fix it")
 
+    def check_lengths(self, num_rows: int) -> None:
+        """Raise `InputError` if one of ``num_rows`` rows is too short: it reads as empty cells."""
+        quoted = self.separator == " " or b'"' in self.body
+        expected = num_rows * (self.num_columns - 1)
+        if not quoted and self.body.count(self.separator.encode()) == expected:
+            return
+        for line, cells in self.rows():
+            if len(cells) < self.num_columns and '"' not in "".join(cells):
+                raise InputError(
+                    f"{self.path}:{line}: {len(cells)} columns, expected {self.num_columns}"
+                )
+
     def _not_utf8(self) -> InputError:
         for number, line in enumerate(io.BytesIO(self.original), 1):
             try:
@@ -431,7 +446,7 @@ def open_text(
 
     comments = find_comments(path, data, comment, cells_of, width, names_ends)
     body, num_comments = without_comments(data, comments)
-    if not body.strip():
+    if not body or body.isspace():
         raise InputError(f"{path}: no rows: the file is empty or holds only comments")
     num_commas = 0
     if found == ";" and not _DECIMAL_POINT.search(body):
@@ -450,7 +465,7 @@ def _without_line(body: bytes, line: bytes) -> tuple[bytes, int]:
     while again in body:  # one pass misses every other of several in a row
         found = body.count(again)
         body, count = body.replace(again, b"\n"), count + found
-    if body.endswith(again[:-1]):
+    if body.endswith(again[:-1]) or body == line:
         body, count = body[: -len(line)], count + 1
     return body, count
 
