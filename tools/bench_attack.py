@@ -5,7 +5,8 @@
 
 The script attacks the graph and prints a CSV row for each rate: time and peak memory of the attack,
 and NMI of two victims on the attacked graph, `smooth_kmeans` and ``model.kind=gae``, each the mean
-over ``--victims`` seeds. Forms ``none`` and ``random_flip`` give rows to compare with.
+over ``--victims`` seeds. The second is the baseline GAE with the settings of the section
+``baseline``, as in every other table. Forms ``none`` and ``random_flip`` give rows to compare with.
 ``--out DIR`` keeps the attacked graphs, for ``data.noise.kind=file``. The exact form runs once, to
 the highest rate, because it makes the flips of the lower rates first.
 """
@@ -108,8 +109,7 @@ def save(config, form, rate, graph, folder) -> None:
 def victims(config, data, graph, seeds) -> tuple[float, float]:
     """Return mean NMI of `smooth_kmeans` and of the autoencoder on a graph; NaN without seeds."""
     clusters = config.model.num_clusters
-    gae = ["model.kind=gae", "baseline.row_norm=l2", f"model.num_clusters={clusters}"]
-    gae, _ = resolve_baseline(load_config(None, gae))
+    gae, _ = resolve_baseline(load_config(config, ["model.kind=gae"]))
     feat = prepare_features(data.feat, gae.features)
     scores = []
     for seed in range(seeds):

@@ -2,8 +2,9 @@
 
 Each training is a process of its own, and its scores are one row of RESULTS/TABLE.csv. A run that
 is stopped goes on where it was; a row that was made with other settings than the current ones is
-made again. The script also writes TABLE.md and the figures. ``reproduction/plan.py`` says what each
-table consists of.
+made again, and with --stale also one that was made by older code. ``status`` lists both kinds. The
+script also writes TABLE.md and the figures. ``reproduction/plan.py`` says what each table consists
+of.
 Exit status: 0 done, 1 some cells failed, 2 unusable options, 130 interrupted.
 """
 
@@ -14,7 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-from reproduction import plan, readme, tables
+from reproduction import plan, readme, status, tables
 from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, write_text
 
 DESCRIPTIONS = {
@@ -34,7 +35,6 @@ DESCRIPTIONS = {
     "all": "all of the above in order",
 }
 RESULTS = Path(__file__).with_name("results")
-README = RESULTS / "README.md"
 WITH_FIGURES = ("parameters", "case-study")
 
 
@@ -53,9 +53,13 @@ def main(argv: list[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    if arguments.table == "readme":
-        readme.fill(README, arguments.results, plan.TABLES)
+    if arguments.table == "pages":
+        write_pages(arguments.results)
         return 0
+    if arguments.table == "status":
+        lines = status.stale_lines(plan.TABLES, arguments.results, arguments.cells)
+        print("\n".join(lines), end="\n" if lines else "")
+        return int(bool(lines))
     names = list(plan.TABLES) if arguments.table == "all" else [arguments.table]
     whole = {name: plan.TABLES[name]() for name in names}
     wanted = {
@@ -72,19 +76,21 @@ def main(argv: list[str] | None = None) -> int:
         _nothing_selected(parser, [cell for cells in whole.values() for cell in cells])
     if arguments.dry_run:
         for cells in selected.values():
-            _list_missing(cells, arguments.results, arguments.force)
+            _list_missing(cells, arguments.results, arguments.force, arguments.stale)
         return 0
     figures = [name for name in WITH_FIGURES if selected.get(name)]
     if figures and importlib.util.find_spec("matplotlib") is None:
         parser.error(f"{figures[0]} draws with matplotlib: pip install 'user_dgl[plot]'")
     # A plain kill then also ends the trainings and keeps the finished cells.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    status = 0
+    failed = False
     for name, cells in selected.items():
         if not cells:
             continue
         print(f"{name}: {len(cells)} cells", flush=True)
-        outcome = run_cells(cells, arguments.results, arguments.jobs, arguments.force)
+        outcome = run_cells(
+            cells, arguments.results, arguments.jobs, arguments.force, arguments.stale
+        )
         write_report(name, whole[name], arguments.results)
         for line in grouped(outcome.failed):
             print(f"failed: {line}", file=sys.stderr)
@@ -93,8 +99,30 @@ def main(argv: list[str] | None = None) -> int:
         if outcome.interrupted:
             print("interrupted; the same command goes on from here", file=sys.stderr)
             return 130
-        status = max(status, bool(outcome.failed))
-    return int(status)
+        failed = failed or bool(outcome.failed)
+    return int(failed)
+
+
+def write_pages(results: Path) -> None:
+    """Write each page that is there again from the CSV files, and the tables of two READMEs.
+
+    Parameters
+    ----------
+    results : Path
+        The READMEs are the one in this folder and the one two folders above.
+    """
+    tables_of: dict[str, tuple] = {}
+    for name, make in plan.TABLES.items():
+        cells = make()
+        rows = current_rows(cells, results)
+        tables_of[name] = rows, cells
+        page = results / f"{name}.md"
+        if page.exists():
+            write_text(page, tables.report(name, rows, cells))
+    readme.fill(results / "README.md", tables_of)
+    front = results.resolve().parents[1] / "README.md"
+    if front.exists():
+        readme.fill_front(front, tables_of)
 
 
 def write_report(table: str, cells: list[Cell], results: Path) -> None:
@@ -156,13 +184,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--thin", action="store_true", help="two seeds, the lowest and the highest rate of noise")
     add("--dry-run", action="store_true", help="list the cells that would run, and stop")
-    add("--force", action="store_true", help="run finished cells again")
+    add(
+        "--stale", action="store_true", help="run finished cells again that are older than the code"
+    )
+    add("--force", action="store_true", help="run all finished cells again")
     commands = parser.add_subparsers(dest="table", required=True, metavar="TABLE")
     for name, text in DESCRIPTIONS.items():
         commands.add_parser(name, help=text, description=text, parents=[shared])
-    text = "put short forms of the tables into tools/results/README.md"
-    command = commands.add_parser("readme", help=text, description=text)
-    command.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    results = argparse.ArgumentParser(add_help=False)
+    results.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    text = "write the pages and the tables of two READMEs again from the CSV files"
+    commands.add_parser("pages", help=text, description=text, parents=[results])
+    text = "list the tables with rows of older code or of other settings; exit status 1 if any"
+    command = commands.add_parser("status", help=text, description=text, parents=[results])
+    command.add_argument("--cells", action="store_true", help="list each such cell too")
     return parser
 
 
@@ -184,12 +219,13 @@ def _nothing_selected(parser, cells: list[Cell]) -> None:
     parser.error(f"no cell is selected; there are {'; '.join(there)}")
 
 
-def _list_missing(cells: list[Cell], results: Path, force: bool) -> None:
+def _list_missing(cells: list[Cell], results: Path, force: bool, stale: bool) -> None:
     state = survey(cells, results)
+    again = state.finished if force else state.stale if stale else []
     for name, listed in (
         ("missing", state.missing),
-        ("stale", state.stale),
-        ("finished", state.finished if force else []),
+        ("of other settings", state.changed),
+        ("finished" if force else "older than the code", again),
     ):
         for cell in listed:
             print(f"{name}: {cell}")
@@ -198,7 +234,8 @@ def _list_missing(cells: list[Cell], results: Path, force: bool) -> None:
     if cells:
         print(
             f"{cells[0].table}: {len(state.finished)} finished, {len(state.missing)} missing, "
-            f"{len(state.stale)} stale, {len(state.unusable)} unusable"
+            f"{len(state.changed)} of other settings, {len(state.unusable)} unusable; of the "
+            f"finished {len(state.stale)} older than the code"
         )
 
 

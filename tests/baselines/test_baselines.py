@@ -21,6 +21,7 @@ from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.preparation import prepare_features
 from user_dgl.graph import Graph
+from user_dgl.pipeline.inputs import read_inputs
 from user_dgl.pipeline.train import train
 from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
@@ -204,6 +205,46 @@ def test_settings_without_effect_are_named():
         "baseline.hops",
         "model.kind=gae has a section of its own, baseline; the settings of USER in loss, train",
     ]
+
+
+def test_prepared_features_are_those_of_the_section_features():
+    prepared = ["model.kind=dgi", "baseline.features=prepared", "features.weighting=tf_idf"]
+    config, warnings = resolve_baseline(load_config(None, prepared))
+    assert (config.features.weighting, config.features.row_norm) == ("tf_idf", "none")
+    assert warnings == []
+    assert resolve_baseline(config) == (config, [])
+    # Without the switch, the features are raw, with the norm of the paper.
+    raw, warnings = resolve_baseline(load_config(None, [prepared[0], prepared[2]]))
+    assert (raw.features.weighting, raw.features.row_norm) == ("none", "l1")
+    assert "the settings of USER in features have no effect" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (
+            ["model.kind=gae", "baseline.row_norm=l2"],
+            "baseline.row_norm has no effect with baseline.features=prepared",
+        ),
+        (["model.kind=deepwalk"], "baseline.features=prepared has no effect with model.kind="),
+    ],
+)
+def test_what_has_no_effect_beside_prepared_features_is_named(more, line):
+    settings = [*more, "baseline.features=prepared"]
+    _, warnings = resolve_baseline(load_config(None, settings))
+    assert len(warnings) == 1
+    assert warnings[0].startswith(line)
+
+
+def test_a_run_sees_the_prepared_features(tmp_path):
+    overrides = ["model.kind=gae", *DATA, "baseline.epochs=2", "features.row_norm=l2"]
+    for kind in ("raw", "prepared"):
+        config = load_config(None, [*overrides, f"baseline.features={kind}"])
+        norms = np.linalg.norm(read_inputs(config, lambda line: None).feat.toarray(), axis=1)
+        assert np.allclose(norms, 1, atol=1e-6) == (kind == "prepared")
+        train(config, tmp_path / kind, lambda line: None)
+    raw, prepared = (np.load(tmp_path / kind / "embedding.npy") for kind in ("raw", "prepared"))
+    assert not np.allclose(raw, prepared)
 
 
 def test_a_baseline_runs_alone_and_deepwalk_on_the_cpu():

@@ -41,7 +41,7 @@ def result_of(nmi=50.0, **changes) -> dict:
 def rows_of(**columns) -> pd.DataFrame:
     """Rows of a results file; columns that are not given have the values of `result_of`."""
     rows = pd.DataFrame(columns)
-    base = cells_module.result_row(cell_of(), result_of(), "d")
+    base = cells_module.result_row(cell_of(), result_of(), "d", "c")
     for name in COLUMNS:
         if name not in rows:
             rows[name] = base[name]

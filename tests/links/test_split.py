@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import random_graph
+from graphs import random_graph, with_random_weights
 
 from user_dgl.config import LinksConfig, NoiseConfig
 from user_dgl.errors import InputError
@@ -80,6 +80,69 @@ def test_all_non_edges_of_a_dense_graph():
     assert one | other == pairs_of(ends[:, :4])
     with pytest.raises(InputError, match=r"6 non-edges wanted.*the graph has 4"):
         split_links(graph, LinksConfig(validation_share=1 / 12, test_share=1 / 6), 0)
+
+
+def components_of(graph) -> int:
+    return sp.csgraph.connected_components(graph.to_scipy(), directed=False)[0]
+
+
+KEPT = LinksConfig(keep_connected=True)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_held_out_edges_leave_the_components_as_they_are(seed):
+    graph = random_graph(80, 120)  # sparse, with many nodes of one edge, and three without
+    free, kept = (split_links(graph, config, seed) for config in (LinksConfig(), KEPT))
+    assert components_of(free.training) > components_of(graph)  # the seeds do disconnect it
+    assert components_of(kept.training) == components_of(graph)
+    assert ((kept.training.degree == 0) == (graph.degree == 0)).all()
+    sizes = [len(part) for part in parts_of(free)]
+    assert [len(part) for part in parts_of(kept)] == sizes
+    assert set.union(*parts_of(kept)[::2], edges_of(kept.training)) == edges_of(graph)
+
+
+def test_an_edge_is_passed_over_only_if_it_would_disconnect():
+    """The edges held out are the first of the order whose loss, one by one, leaves no pieces."""
+    graph = random_graph(30, 50)
+    config = LinksConfig(validation_share=0.0, test_share=0.2)
+    # The share 0.9 leaves the order of almost all edges to be seen.
+    long = LinksConfig(validation_share=0.0, test_share=0.9)
+    order = split_links(graph, long, 0).test
+    order = order.pairs[:, order.is_edge].T
+    expected, left = [], graph.to_scipy().tolil()
+    for u, v in order.tolist():
+        left[u, v] = left[v, u] = 0
+        if sp.csgraph.connected_components(left.tocsr(), directed=False)[0] > components_of(graph):
+            left[u, v] = left[v, u] = 1
+        else:
+            expected.append((u, v))
+    kept = split_links(graph, LinksConfig(0.0, 0.2, keep_connected=True), 0).test
+    wanted = round(config.test_share * graph.num_edges)
+    assert pairs_of(kept.pairs[:, kept.is_edge]) == set(expected[:wanted])
+    assert set(expected[:wanted]) != set(map(tuple, order[:wanted].tolist()))
+
+
+def test_a_dense_graph_is_split_as_without_the_condition():
+    graph = random_graph(40, 700)
+    one, other = (parts_of(split_links(graph, config, 0)) for config in (LinksConfig(), KEPT))
+    assert one == other
+
+
+def test_weights_of_edges_do_not_decide_what_stays():
+    graph = random_graph(80, 120)
+    weighted = with_random_weights(graph)
+    one, other = (split_links(each, KEPT, 0) for each in (graph, weighted))
+    assert parts_of(one) == parts_of(other)
+    assert other.training.weight is not None
+
+
+def test_a_tree_has_no_edge_to_hold_out():
+    path = Graph.from_edges(40, np.arange(39), np.arange(1, 40))[0]
+    with pytest.raises(InputError, match=r"6 edges to hold out, but 39 of 39 must stay"):
+        split_links(path, KEPT, 0)
+    nothing = LinksConfig(validation_share=0, test_share=0, keep_connected=True)
+    assert split_links(path, nothing, 0).training.num_edges == 39
+    assert split_links(Graph.from_edges(0, [], [])[0], KEPT, 0).training.num_edges == 0
 
 
 def test_nothing_held_out():

@@ -28,6 +28,7 @@ from user_dgl.perturb import Victim, metattack, perturb, random_flip, stored_gra
 from user_dgl.perturb.metattack import _surrogate, attack_steps, best_pairs
 from user_dgl.perturb.stored import recipe_of
 from user_dgl.perturb.surrogate import PairGradient, Surrogate, _joined
+from user_dgl.pipeline.train import train
 from user_dgl.runtime.streams import Stream, torch_generator
 
 EXACT = AttackConfig(form="exact", surrogate_epochs=30)
@@ -391,6 +392,19 @@ def test_bench_names_harm_and_flips_and_keeps_the_graph(quickstart, tmp_path, ca
         assert int(row["flips"]) == round(float(row["rate"]) / 100 * num_edges)
         assert graph.nnz == 2 * (num_edges + added - removed)
         assert 0 <= float(row["gae_nmi"]) <= 100
+
+
+def test_the_victim_of_the_bench_is_the_baseline_of_the_tables(quickstart, capsys, tmp_path):
+    """`model.kind=gae` of `user-dgl train`, with its settings and no others."""
+    for more in ([], ["baseline.row_norm=l2"]):
+        settings = [*CONFIG, "baseline.epochs=20", *more]
+        command = [quickstart, *settings, "--form", "none", "--victims", "1"]
+        assert bench_attack.main(command) == 0
+        (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+        clean = ["data.noise.kind=none", "model.kind=gae"]
+        config = load_config(quickstart, [*settings, *clean])
+        trained = train(config, tmp_path / f"run{len(more)}", lambda line: None)
+        assert float(row["gae_nmi"]) == pytest.approx(trained["metrics"]["nmi"], rel=1e-3)
 
 
 def test_recipes_name_what_had_a_part():

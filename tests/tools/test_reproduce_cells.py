@@ -53,6 +53,8 @@ def test_rows_of_real_runs(first):
         assert rows[column].between(-100, 100).all(), column
     assert rows["true_share"].between(0, 1).all()
     assert rows["digest"].nunique() == 2
+    assert rows["code"].nunique() == 1
+    assert survey([cell_of(0), cell_of(1)], results).stale == []
     assert not list(results.glob(".*"))  # nothing half-written
 
 
@@ -71,10 +73,11 @@ def test_force_runs_all(results, trained):
     assert trained == [cell_of(0), cell_of(1)]
 
 
-def test_other_settings_make_a_cell_stale(results, trained, capsys):
+def test_a_cell_of_other_settings_runs_again(results, trained, capsys):
     changed = cell_of(1, overrides=(*TINY, "train.lr=0.02"))
     state = survey([cell_of(0), changed, cell_of(2)], results)
-    assert (state.finished, state.stale, state.missing) == ([cell_of(0)], [changed], [cell_of(2)])
+    assert (state.finished, state.changed, state.missing) == ([cell_of(0)], [changed], [cell_of(2)])
+    assert state.stale == []
     assert run_cells([cell_of(0), changed], results).done == 1
     assert trained == [changed]
     assert "1 cells were made with other settings" in capsys.readouterr().out
@@ -85,7 +88,81 @@ def test_other_settings_make_a_cell_stale(results, trained, capsys):
 
 @pytest.mark.parametrize("free", ["output_dir=x", "data.root=/y", "train.log_every=7"])
 def test_settings_that_change_no_score_leave_the_digest(results, free):
-    assert survey([cell_of(0, overrides=(*TINY, free))], results).stale == []
+    assert survey([cell_of(0, overrides=(*TINY, free))], results).changed == []
+
+
+@pytest.fixture
+def older(results):
+    """The finished rows, as if other code had made them."""
+    file = results / "random-noise.csv"
+    rows = read_rows(results, "random-noise").assign(code="0123456789ab", user_dgl="0.3.0")
+    rows.to_csv(file, index=False)
+    return results
+
+
+def test_a_cell_of_older_code_is_kept_unless_it_is_asked_for(older, trained, capsys):
+    cells = [cell_of(0), cell_of(1)]
+    state = survey(cells, older)
+    assert (state.finished, state.stale, state.changed) == (cells, cells, [])
+    before = (older / "random-noise.csv").read_bytes()
+    assert run_cells(cells, older).done == 0
+    assert "2 finished cells are older than the code: kept" in capsys.readouterr().out
+    assert (older / "random-noise.csv").read_bytes() == before
+    assert run_cells(cells, older, stale=True).done == 2
+    assert trained == cells
+    assert survey(cells, older).stale == []
+    assert run_cells(cells, older, stale=True).done == 0
+
+
+def test_a_row_of_no_code_is_stale(results):
+    rows = read_rows(results, "random-noise").drop(columns="code")
+    rows.to_csv(results / "random-noise.csv", index=False)
+    assert survey([cell_of(0)], results).stale == [cell_of(0)]
+
+
+def test_a_stale_cell_is_not_copied_from_a_row_of_older_code(older, trained):
+    other = cell_of(0, table="ablation", method="full")
+    assert run_cells([other], older).done == 1  # what is missing may be copied
+    assert trained == []
+    assert survey([other], older).stale == [other]
+    run_cells([other], older, stale=True)
+    assert trained == [other]
+    # Now there is a row by the current code, for the cell of the other table.
+    run_cells([cell_of(0)], older, stale=True)
+    assert trained == [other]
+    assert survey([cell_of(0)], older).stale == []
+
+
+def test_status_names_tables_and_versions(monkeypatch, older, capsys):
+    cells = [cell_of(0), cell_of(1, overrides=(*TINY, "train.lr=0.02"))]
+    monkeypatch.setattr(plan, "TABLES", {"random-noise": lambda: cells, "ablation": list})
+    command = ["status", "--results", str(older)]
+    assert reproduce.main(command) == 1
+    line = (
+        "random-noise: of 2 rows 1 older than the code (1 of 0.3.0), 1 of other settings (1 of "
+        "0.3.0)\n"
+    )
+    assert capsys.readouterr().out == line
+    assert reproduce.main([*command, "--cells"]) == 1
+    assert "  older than the code: cora default 50 % seed 0, 0.3.0\n" in capsys.readouterr().out
+    monkeypatch.setattr(plan, "TABLES", {"random-noise": lambda: cells[:1]})
+    reproduce.main(command)
+    assert "1 of no cell (1 of 0.3.0)" in capsys.readouterr().out
+
+
+def test_status_says_nothing_where_all_rows_are_current(tiny_plan, results, capsys):
+    assert reproduce.main(["status", "--results", str(results)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_dry_run_lists_cells_of_older_code_that_would_run(tiny_plan, older, capsys):
+    command = ["random-noise", "--dry-run", "--results", str(older)]
+    assert reproduce.main(command) == 0
+    printed = capsys.readouterr().out
+    assert "older than the code: random" not in printed
+    assert "2 finished, 0 missing, 0 of other settings, 0 unusable; of the finished 2" in printed
+    reproduce.main([*command, "--stale"])
+    assert "older than the code: random-noise cora default 50 % seed 1" in capsys.readouterr().out
 
 
 def test_rows_of_the_same_settings_serve_other_tables(results, trained):
@@ -205,18 +282,20 @@ def test_interrupt_keeps_what_is_finished(tmp_path, monkeypatch):
 
 
 def test_optional_parts_of_a_result():
-    plain = cells_module.result_row(cell_of(), result_of(), "d")
+    plain = cells_module.result_row(cell_of(), result_of(), "d", "c")
     assert (plain["nmi_head"], plain["self_share"], plain["prepared_smooth_kmeans_nmi"]) == (
         None,
     ) * 3
     more = result_of(
-        view={"self_share": 0.3},
+        view={"self_share": 0.3, "name": "4 hops"},
+        labels_from="code",
         assignments={"head": {"nmi": 1.0}, "kmeans": {"nmi": 2.0}},
         floors_prepared={"smooth_kmeans": {"nmi": 3.0, "acc": 4.0, "ari": 5.0}},
     )
-    row = cells_module.result_row(cell_of(), more, "d")
+    row = cells_module.result_row(cell_of(), more, "d", "c")
     assert (row["nmi_head"], row["nmi_kmeans"], row["self_share"]) == (1, 2, 0.3)
     assert row["prepared_smooth_kmeans_ari"] == 5
+    assert (row["view"], row["labels_from"], row["code"]) == ("4 hops", "code", "c")
 
 
 def test_row_of_link_prediction():
@@ -227,16 +306,17 @@ def test_row_of_link_prediction():
         floors={"smoothed_cosine": {"auc": 95.0, "ap": 96.0}},
         floors_prepared={"features_cosine": {"auc": 93.0, "ap": 94.0}},
     )
-    row = cells_module.result_row(cell_of(), result, "d")
+    row = cells_module.result_row(cell_of(), result, "d", "c")
     assert set(row) == set(COLUMNS)
     assert (row["learned_auc"], row["dot_ap"], row["nmi"]) == (98, 91, None)
     assert (row["smoothed_cosine_ap"], row["prepared_features_cosine_auc"]) == (96, 93)
 
 
 def test_digests_that_look_like_numbers(tmp_path):
-    row = cells_module.result_row(cell_of(), result_of(), "12e456789012")
+    row = cells_module.result_row(cell_of(), result_of(), "12e456789012", "13e456789012")
     cells_module.add_rows(tmp_path, [row])
-    assert read_rows(tmp_path, "random-noise")["digest"].tolist() == ["12e456789012"]
+    kept = read_rows(tmp_path, "random-noise")[["digest", "code"]].values.tolist()
+    assert kept == [["12e456789012", "13e456789012"]]
 
 
 @pytest.fixture

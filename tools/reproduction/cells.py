@@ -1,8 +1,6 @@
 """One training is one cell of a table: run it, keep its scores as one row of a CSV file."""
 
 import fcntl
-import hashlib
-import json
 import os
 import tempfile
 from collections import Counter
@@ -17,9 +15,9 @@ from tqdm import tqdm
 
 from reproduction import runs
 from reproduction.children import Children, Failure
+from reproduction.digests import cell_digests
 from reproduction.rivals import lacks
 from user_dgl.config import Config, load_config
-from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
 
 KEY = ["table", "dataset", "method", "kind", "rate", "seed"]
@@ -47,10 +45,14 @@ COLUMNS = [
         "critic_power",
         "num_clusters_found",
     ),
-    *("seconds", "wall_seconds", "peak_memory_mb", "digest", "user_dgl"),
+    # Outcomes of choices.
+    *("view", "labels_from"),
+    *("seconds", "wall_seconds", "peak_memory_mb", "digest", "user_dgl", "code"),
 ]
 _NOISE = ["weight_auc", "weight_ap", "estimated_share", "true_share"]
-_TEXT = ["table", "dataset", "method", "kind", "digest", "user_dgl"]
+_TEXT = [
+    *("table", "dataset", "method", "kind", "view", "labels_from", "digest", "user_dgl", "code"),
+]
 
 
 @dataclass(frozen=True)
@@ -114,55 +116,6 @@ class Cell:
         return results / "outputs" / f"{self.dataset}-{self.method}-{self.rate}-seed{self.seed}"
 
 
-def settings_digest(config: Config) -> str:
-    """A short digest of the settings that can change the scores and differ from their default.
-
-    A setting that is added later, with a default that changes nothing, therefore leaves finished
-    cells valid. After a change of a default or of the code, cells must be run with ``--force``.
-    For a baseline the settings count that it is trained with, not those of USER in its config.
-    """
-    if config.model.kind != "user":
-        # Imported here because it imports torch, which takes seconds that other tables do not need.
-        from user_dgl.baselines import resolve_baseline
-
-        config, _ = resolve_baseline(config)
-    config = replace(
-        config,
-        output_dir=None,
-        overwrite=False,
-        data=replace(config.data, root=None),
-        train=replace(config.train, resume=False, log_every=1, checkpoint_every=1),
-    )
-    changed = _changed(to_plain(config), to_plain(load_config(None)))
-    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def cell_digest(cell: Cell, config: Config) -> str:
-    """`settings_digest`, for floors and rivals of the settings that they read."""
-    if cell.by == "user-dgl":
-        return settings_digest(config)
-    plain = to_plain(replace(config, data=replace(config.data, root=None)))
-    changed = _changed(plain, to_plain(load_config(None)))
-    read = {"method": cell.method, "seed": config.seed, "data": changed.get("data", {})}
-    read["num_clusters"] = config.model.num_clusters
-    if cell.by == "floors":
-        read["features"] = changed.get("features", {})
-    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _changed(plain: dict, default: dict) -> dict:
-    """Return the nested settings that differ from the default."""
-    changed = {}
-    for name, value in plain.items():
-        if isinstance(value, dict):
-            value = _changed(value, default[name])
-            if value:
-                changed[name] = value
-        elif value != default[name]:
-            changed[name] = value
-    return changed
-
-
 @dataclass
 class Survey:
     """State of the cells of a table.
@@ -170,47 +123,54 @@ class Survey:
     Attributes
     ----------
     digests : dict
-        Digest of the current settings, by key of the cell.
-    finished, missing, stale : list of Cell
-        A cell is stale where its row was made with other settings than the current ones.
+        Digests of the current settings and of the current code, by key of the cell.
+    finished, missing, changed : list of Cell
+        A cell is changed where its row was made with other settings than the current ones.
+    stale : list of Cell
+        Those of ``finished`` whose row was made by other code than the current one, or by code
+        that the row does not name.
     unusable : dict
         Reason why the settings cannot be read, by cell.
     """
 
-    digests: dict[tuple, str]
+    digests: dict[tuple, tuple[str, str]]
     finished: list[Cell]
     missing: list[Cell]
+    changed: list[Cell]
     stale: list[Cell]
     unusable: dict[Cell, str]
 
 
 def survey(cells: Sequence[Cell], results: Path) -> Survey:
     """Compare cells with the rows in the CSV files."""
-    found = Survey({}, [], [], [], {})
+    found = Survey({}, [], [], [], [], {})
     configs: dict[tuple, Config] = {}
     kept = {
-        tuple(row[:-1]): row[-1]
+        tuple(row[:-2]): tuple(row[-2:])
         for table in {cell.table for cell in cells}
-        for row in read_rows(results, table)[[*KEY, "digest"]].itertuples(index=False)
+        for row in read_rows(results, table)[[*KEY, "digest", "code"]].itertuples(index=False)
     }
     for cell in cells:
         try:
-            recipe = (cell.config, *cell.settings)
-            if recipe not in configs:  # a training, its floors and its rivals share one
+            # The seeds of a training, its floors and its rivals share one reading of the file.
+            recipe = (cell.config, cell.with_floors, *cell.overrides)
+            if recipe not in configs:
                 configs[recipe] = load_config(cell.config, cell.settings)
-            digest = cell_digest(cell, configs[recipe])
+            digests = cell_digests(cell, replace(configs[recipe], seed=cell.seed))
         except InputError as error:
             found.unusable[cell] = str(error)
             continue
-        found.digests[cell.key] = digest
+        found.digests[cell.key] = digests
         if cell.key not in kept:
             found.missing.append(cell)
-        elif kept[cell.key] != digest:
-            found.stale.append(cell)
+        elif kept[cell.key][0] != digests[0]:
+            found.changed.append(cell)
         elif cell.keeps_run and not (cell.run_dir(results) / "result.json").exists():
             found.missing.append(cell)
         else:
             found.finished.append(cell)
+            if kept[cell.key][1] != digests[1]:
+                found.stale.append(cell)
     return found
 
 
@@ -243,8 +203,14 @@ def grouped(messages: dict[Cell, str]) -> list[str]:
     ]
 
 
-def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool = False) -> Outcome:
-    """Run the cells that are missing or stale; each finished cell is written to disk at once.
+def run_cells(
+    cells: Sequence[Cell],
+    results: Path,
+    jobs: int = 1,
+    force: bool = False,
+    stale: bool = False,
+) -> Outcome:
+    """Run the cells that are missing or of other settings; each is written to disk at once.
 
     Parameters
     ----------
@@ -256,6 +222,9 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
         Processes at a time, one thread each.
     force : bool
         Run finished cells too.
+    stale : bool
+        Run finished cells too that are older than the code. Otherwise they are kept, and a line
+        says how many they are.
 
     Returns
     -------
@@ -264,11 +233,17 @@ def run_cells(cells: Sequence[Cell], results: Path, jobs: int = 1, force: bool =
     results.mkdir(parents=True, exist_ok=True)
     state = survey(cells, results)
     outcome = Outcome(0, dict(state.unusable))
-    if state.stale:
-        tqdm.write(f"{len(state.stale)} cells were made with other settings and run again")
-    pending = [*state.missing, *state.stale, *(state.finished if force else [])]
-    if not force:
+    if state.changed:
+        tqdm.write(f"{len(state.changed)} cells were made with other settings and run again")
+    pending = [*state.missing, *state.changed]
+    if force:
+        pending += state.finished
+    else:
+        if state.stale:
+            how = "run again" if stale else "kept; --stale runs them again"
+            tqdm.write(f"{len(state.stale)} finished cells are older than the code: {how}")
         pending = _reuse_rows(pending, state, results, outcome)
+        pending += _reuse_rows(state.stale, state, results, outcome, True) if stale else []
     missing = {cell: lacks(cell.method) for cell in pending if cell.by == "rival"}
     outcome.left_out = {cell: message for cell, message in missing.items() if message}
     pending = [cell for cell in pending if cell not in outcome.left_out]
@@ -303,7 +278,7 @@ def _run_all(
                     outcome.failed[cell] = str(error)
                     bar.write(f"Failed: {cell}: {error}")
                 else:
-                    add_rows(results, [result_row(cell, result, state.digests[cell.key])])
+                    add_rows(results, [result_row(cell, result, *state.digests[cell.key])])
                     outcome.done += 1
                 bar.update()
         except KeyboardInterrupt:
@@ -324,7 +299,7 @@ def _train(cell: Cell, results: Path, children: Children) -> dict:
     return runs.training(cell, settings, results, children)
 
 
-def result_row(cell: Cell, result: dict, digest: str) -> dict:
+def result_row(cell: Cell, result: dict, digest: str, code: str) -> dict:
     """The row of a finished cell.
 
     Parameters
@@ -332,8 +307,8 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
     cell : Cell
     result : dict
         Content of ``result.json``; columns of sections that it lacks stay empty.
-    digest : str
-        Of its settings.
+    digest, code : str
+        Digests of its settings and of the code that computed it.
 
     Returns
     -------
@@ -349,6 +324,8 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
         **result.get("metrics", {}),
         **{key: noise.get(key) for key in _NOISE},
         "self_share": (result.get("view") or {}).get("self_share"),
+        "view": (result.get("view") or {}).get("name"),
+        "labels_from": result.get("labels_from"),
         "critic_power": (result.get("critic") or {}).get("power"),
         "num_clusters_found": result.get("num_clusters_found"),
         "seconds": result.get("seconds_total"),
@@ -356,6 +333,7 @@ def result_row(cell: Cell, result: dict, digest: str) -> dict:
         "peak_memory_mb": result["peak_memory_mb"],
         "digest": digest,
         "user_dgl": result["versions"]["user_dgl"],
+        "code": code,
     }
     for name in ASSIGNMENTS:
         row[f"nmi_{name}"] = result.get("assignments", {}).get(name, {}).get("nmi")
@@ -379,10 +357,13 @@ def read_rows(results: Path, table: str) -> pd.DataFrame:
 
 def current_rows(cells: Sequence[Cell], results: Path) -> pd.DataFrame:
     """Return the rows of the finished cells of one table that have the current settings."""
-    finished = {cell.key for cell in survey(cells, results).finished}
     rows = read_rows(results, cells[0].table)
-    keys = rows[KEY].itertuples(index=False, name=None)
-    return rows[pd.Series([key in finished for key in keys], index=rows.index, dtype=bool)]
+    keys = list(rows[KEY].itertuples(index=False, name=None))
+    # Settings are read only of cells that have a row, which takes much less time.
+    with_row = set(keys)
+    finished = survey([cell for cell in cells if cell.key in with_row], results).finished
+    current = {cell.key for cell in finished}
+    return rows[pd.Series([key in current for key in keys], index=rows.index, dtype=bool)]
 
 
 def add_rows(results: Path, rows: list[dict]) -> None:
@@ -414,17 +395,28 @@ def _locked(folder: Path):
         os.close(handle)
 
 
-def _reuse_rows(pending: list[Cell], state: Survey, results: Path, outcome: Outcome) -> list[Cell]:
+def _reuse_rows(
+    pending: list[Cell],
+    state: Survey,
+    results: Path,
+    outcome: Outcome,
+    by_this_code: bool = False,
+) -> list[Cell]:
     """Copy rows of finished cells with the same settings, and return the cells that remain.
 
-    The full model of the ablation, for example, is also a cell of the random noise table.
+    The full model of the ablation, for example, is also a cell of the random noise table. A row by
+    the current code comes first; with ``by_this_code`` no other is taken.
     """
-    known = {}
+    known: dict[tuple, dict] = {}
     for file in sorted(results.glob("*.csv")):
-        known |= {row["digest"]: row for row in read_rows(results, file.stem).to_dict("records")}
+        for row in read_rows(results, file.stem).to_dict("records"):
+            known[row["digest"], row["code"]] = row
+            if not by_this_code:
+                known[row["digest"], None] = row
     rows, rest = [], []
     for cell in pending:
-        row = known.get(state.digests[cell.key])
+        digest, code = state.digests[cell.key]
+        row = known.get((digest, code)) or known.get((digest, None))
         if row is None or cell.keeps_run:
             rest.append(cell)
         else:

@@ -6,8 +6,16 @@ import pandas as pd
 
 from reproduction.cells import KEY, Cell
 from reproduction.rivals import RIVALS
-from reproduction.rows import FLOORS, NAMES, in_plan_order
-from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
+from reproduction.rows import FLOORS, NAMES, counts, in_plan_order
+from reproduction.summary import (
+    LEGEND,
+    PAIRED_LEGEND,
+    STAR,
+    enough_seeds,
+    markdown,
+    mean_std,
+    paired,
+)
 
 METRICS = ("nmi", "ari", "ami")
 # The best floor and the best rival of the short form have the highest mean of this score.
@@ -47,6 +55,7 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         "",
         *_verdicts(rows, plan),
         *_steps(rows, plan),
+        *_choices(rows, plan),
     ]
     for dataset, rate, seeds in _graphs(plan):
         scores = _scores(rows, dataset, rate)
@@ -56,7 +65,7 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         body = [
             [
                 _name(method),
-                *(mean_std(of[m], seeds) for m in METRICS),
+                *(mean_std(of[m], seeds, enough_seeds(of)) for m in METRICS),
                 _range(of["num_clusters_found"]),
                 _number(of["wall_seconds"].median(), ".1f"),
                 _number(of["peak_memory_mb"].max(), ",.0f"),
@@ -67,7 +76,7 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         lines += [f"## {_title(dataset, rate)}", "", *markdown(header, body)]
         body = [
             [f"{_name(_OURS)} − {_name(method)}"]
-            + [paired(_difference(scores, method, m), seeds) for m in METRICS]
+            + [_paired(scores, method, m, seeds) for m in METRICS]
             for method in methods
             if method != _OURS
         ]
@@ -80,20 +89,23 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
 
 
 def _verdicts(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-    """Lines that count on how many graphs the default is above or below its best floor."""
+    """Lines that count on how many graphs the default is above or below its best floor.
+
+    Graphs with too few seeds do not count.
+    """
     counts: dict[str, dict[str, int]] = {}
     for dataset, rate, seeds in _graphs(plan):
         scores = _scores(rows, dataset, rate)
         best = _best(scores, FLOORS)
-        text = paired(_difference(scores, best, BEST_BY), seeds) if best else ""
+        text = _paired(scores, best, BEST_BY, seeds) if best else ""
         for verdict in ("above", "equal", "below"):
-            if verdict in text:
+            if verdict in text and STAR not in text:
                 of = counts.setdefault(f"{rate} % flips" if rate else "clean", {})
                 of[verdict] = of.get(verdict, 0) + 1
     return [
         f"Default beside its best floor, by {BEST_BY.upper()}, {kind}: "
         + ", ".join(f"{of.get(v, 0)} graphs {v}" for v in ("above", "equal", "below"))
-        + ".\n"
+        + ", of those with enough seeds.\n"
         for kind, of in counts.items()
     ]
 
@@ -106,12 +118,13 @@ def _steps(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
             (rows["dataset"] == dataset) & (rows["rate"] == rate) & (rows["method"] == _OURS)
         ]
         if ours[["nmi_kmeans", "nmi_code", "nmi_head"]].notna().all(axis=None) and len(ours):
+            enough = enough_seeds(ours)
             body.append(
                 [
                     _title(dataset, rate),
-                    mean_std(ours["nmi_kmeans"], seeds),
-                    paired(ours["nmi_code"] - ours["nmi_kmeans"], seeds),
-                    paired(ours["nmi_head"] - ours["nmi_code"], seeds),
+                    mean_std(ours["nmi_kmeans"], seeds, enough),
+                    paired(ours["nmi_code"] - ours["nmi_kmeans"], seeds, enough),
+                    paired(ours["nmi_head"] - ours["nmi_code"], seeds, enough),
                 ]
             )
     if not body:
@@ -125,6 +138,35 @@ def _steps(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
     return ["## What each step adds", "", about, "", *markdown(header, body)]
 
 
+# Choices that the default makes: column of the rows, and its name on the page.
+_CHOICES = {
+    "view": "view",
+    "critic_power": "power of the critic's weights",
+    "labels_from": "labels",
+    "num_clusters_found": "clusters",
+}
+
+
+def _choices(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
+    """The table of how often each outcome of a choice was taken."""
+    body = []
+    for dataset, rate, _ in _graphs(plan):
+        ours = rows[
+            (rows["dataset"] == dataset) & (rows["rate"] == rate) & (rows["method"] == _OURS)
+        ]
+        if len(ours):
+            taken = [counts(ours[column]) for column in _CHOICES]
+            body.append([_title(dataset, rate), str(len(ours)), *taken])
+    if not body:
+        return []
+    about = (
+        "How often the default took each outcome, by number of seeds. Rows of versions before the "
+        "columns have none."
+    )
+    header = ["graph", "seeds", *_CHOICES.values()]
+    return ["## What was chosen", "", about, "", *markdown(header, body)]
+
+
 def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
     """The table of the README: for each graph the default, the best floor, the best rival."""
     plan = pd.DataFrame([cell.key for cell in cells], columns=KEY)
@@ -134,7 +176,8 @@ def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
         ours = scores[scores["method"] == _OURS]
         if ours.empty:
             continue
-        line = [_title(dataset, rate), *(mean_std(ours[m], seeds) for m in ("nmi", "ari"))]
+        enough = enough_seeds(ours)
+        line = [_title(dataset, rate), *(mean_std(ours[m], seeds, enough) for m in ("nmi", "ari"))]
         for group in (FLOORS, RIVALS):
             best = _best(scores, group)
             if best is None:
@@ -142,8 +185,8 @@ def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
                 continue
             of = scores[scores["method"] == best]
             line += [
-                f"{_name(best)}: {mean_std(of[BEST_BY], seeds)}",
-                paired(_difference(scores, best, BEST_BY), seeds),
+                f"{_name(best)}: {mean_std(of[BEST_BY], seeds, enough_seeds(of))}",
+                _paired(scores, best, BEST_BY, seeds),
             ]
         body.append(line)
     header = ["graph", "default, NMI", "ARI", "best floor, NMI", "default − it"]
@@ -183,12 +226,11 @@ def _best(scores: pd.DataFrame, group) -> str | None:
     return None if means.empty else str(means.idxmax())
 
 
-def _difference(scores: pd.DataFrame, method: str, metric: str) -> pd.Series:
-    """Differences of the default to a method, by seed; those that only one of them has are NaN."""
-    by_seed = scores.pivot(index="seed", columns="method", values=metric)
-    if not {_OURS, method} <= set(by_seed):
-        return pd.Series(dtype=float)
-    return by_seed[_OURS] - by_seed[method]
+def _paired(scores: pd.DataFrame, method: str, metric: str, seeds: int) -> str:
+    """Return the mean difference of the default to a method, on the seeds that both have."""
+    ours, theirs = (scores[scores["method"] == name] for name in (_OURS, method))
+    difference = ours.set_index("seed")[metric] - theirs.set_index("seed")[metric]
+    return paired(difference, seeds, enough_seeds(pd.concat([ours, theirs])))
 
 
 def _name(method: str) -> str:

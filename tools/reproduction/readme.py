@@ -1,4 +1,4 @@
-"""Short forms of the tables under ``results``, put between marks in the text of its README."""
+"""Short forms of the tables under ``results``, put between marks in the text of two READMEs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,49 +6,73 @@ from pathlib import Path
 import pandas as pd
 
 from reproduction import default_page, paper
-from reproduction.cells import Cell, current_rows, write_text
+from reproduction.cells import Cell, write_text
 from reproduction.plan import (
     BASELINES,
     LARGE,
     LINK,
     LINK_BASELINES,
     METHODS,
+    OPTIONAL,
     PARTS_METHODS,
+    PREPARED,
     SUPPORTED,
     THIN_SEEDS,
     config_name,
 )
-from reproduction.rows import LINK_FLOORS, NAMES
-from reproduction.summary import markdown, mean_std, paired
+from reproduction.rows import (
+    FLOORS,
+    LINK_FLOORS,
+    NAMES,
+    by_rate,
+    by_seed,
+    config_label,
+    differences,
+    link_differences,
+    paired_by_rate,
+    without_equal,
+)
+from reproduction.summary import markdown, with_foot
 
-_FLOORS = ("features_kmeans", "smooth_kmeans")
+_TUNED = "{cora,citeseer,wiki}"
+_PAIRED = "Differences on the same seeds, with half the 95 % interval:"
 
 
-def fill(file: Path, results: Path, tables: dict[str, Callable[[], list[Cell]]]) -> None:
-    """Replace the text between ``<!-- TABLE -->`` and ``<!-- /TABLE -->`` in a file.
+Tables = dict[str, tuple[pd.DataFrame, list[Cell]]]
+
+
+def fill(file: Path, tables: Tables) -> None:
+    """Replace the text between ``<!-- TABLE -->`` and ``<!-- /TABLE -->`` in the page of results.
 
     Parameters
     ----------
     file : Path
-    results : Path
-        Folder of the CSV files; rows with other settings than the current ones are left out.
-    tables : dict of str to callable
-        The cells of each table.
+    tables : dict of str to (DataFrame, list of Cell)
+        Of each table the rows of finished cells with the current settings, and all cells.
     """
     text = file.read_text()
     for name, short in _SHORT.items():
-        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-        if start not in text or end not in text:
-            raise ValueError(f"{file} lacks the marks {start.strip()} and {end}")
-        before, _, rest = text.partition(start)
-        cells = tables[name]()
-        lines = short(current_rows(cells, results), cells)
-        text = before + start + "\n".join(lines).rstrip() + "\n" + end + rest.partition(end)[2]
+        if f"<!-- {name} -->\n" not in text or f"<!-- /{name} -->" not in text:
+            raise ValueError(f"{file} lacks the marks <!-- {name} --> and <!-- /{name} -->")
+        text = _filled(text, name, short(*tables[name]))
     write_text(file, text)
 
 
-def _by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
-    return [mean_std(rows.loc[rows["rate"] == rate, column], n) for rate, n in planned.items()]
+def fill_front(file: Path, tables: Tables) -> None:
+    """Replace the text between ``<!-- results -->`` and its end in the front page, if it has any.
+
+    Parameters as for `fill`.
+    """
+    text = file.read_text()
+    if "<!-- results -->\n" in text:
+        write_text(file, _filled(text, "results", _front(*tables["random-noise"])))
+
+
+def _filled(text: str, name: str, lines: list[str]) -> str:
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, _, rest = text.partition(start)
+    table = "\n".join(with_foot(lines)).rstrip()
+    return f"{before}{start}{table}\n{end}{rest.partition(end)[2]}"
 
 
 def _planned(cells: list[Cell], dataset: str, method: str) -> dict[int, int]:
@@ -60,44 +84,124 @@ def _planned(cells: list[Cell], dataset: str, method: str) -> dict[int, int]:
     return seeds
 
 
-def _rows_of(dataset: str, rows: pd.DataFrame, cells: list[Cell]) -> list[list[str]]:
-    """Return rows of the floors, then of each method that has finished cells."""
+def _rows_of(
+    dataset: str, rows: pd.DataFrame, cells: list[Cell]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Return rows of the floors and of each method with finished cells, and their differences.
+
+    The floor of a difference is the one of the highest mean NMI at its rate.
+    """
     of_set = rows[rows["dataset"] == dataset]
     body: list[list[str]] = []
+    gains: list[list[str]] = []
     for method in METHODS:
         chosen = of_set[of_set["method"] == method]
         if chosen.empty:
             continue
         planned = _planned(cells, dataset, method)
+        known = [floor for floor in FLOORS if chosen[f"{floor}_nmi"].notna().any()]
         if not body:
-            body += [[f"`{f}`", *_by_rate(chosen, f"{f}_nmi", planned)] for f in _FLOORS]
-        config = config_name(cells[0].table, dataset, method)
-        body.append([f"`configs/{config}`", *_by_rate(chosen, "nmi", planned)])
-    return body
+            body += [
+                [_code(FLOORS[floor]), *by_rate(chosen, f"{floor}_nmi", planned)] for floor in known
+            ]
+        name = f"`configs/{config_name(cells[0].table, dataset, method)}`"
+        body.append([name, *by_rate(chosen, "nmi", planned)])
+        gain = [name]
+        for rate, seeds in planned.items():
+            at_rate = chosen[chosen["rate"] == rate]
+            means = at_rate[[f"{floor}_nmi" for floor in known]].mean().dropna()
+            if means.empty:
+                gain.append("")
+                continue
+            best = means.idxmax().removesuffix("_nmi")
+            gain += paired_by_rate(at_rate, differences(at_rate, best), {rate: seeds})
+        gains.append(gain)
+    return body, gains
+
+
+def _front(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
+    """Return the table of random flips at the lowest and highest rate, one column for each."""
+    rates = [cell.rate for cell in cells]
+    ends, datasets = (min(rates), max(rates)), dict.fromkeys(cell.dataset for cell in cells)
+    header = ["NMI", *(f"{NAMES[name]} {rate} %" for name in datasets for rate in ends)]
+    chosen = rows[rows["rate"].isin(ends)]
+    at_ends = [cell for cell in cells if cell.rate in ends]
+    names = [_code(name) for name in FLOORS.values()]
+    names += [_label_of_config(method, _TUNED) for method in METHODS]
+    means = {name: {} for name in names}
+    gains = {name: {} for name in names}
+    best = ["best of the paper's eleven methods"]
+    for dataset in datasets:
+        printed = paper.printed("random-noise", dataset).dropna(subset="mean")
+        best += [f"{printed[printed['rate'] == rate]['mean'].max():.1f}" for rate in ends]
+        body, differences_of_set = _rows_of(dataset, chosen, at_ends)
+        alike = {_label_of_config(m, dataset): _label_of_config(m, _TUNED) for m in METHODS}
+        for found, of_set in ((means, body), (gains, differences_of_set)):
+            for name, *entries in of_set:
+                found[alike.get(name, name)][dataset] = entries
+    tables = [
+        [
+            [name, *(entry for dataset in datasets for entry in of.get(dataset, [""] * len(ends)))]
+            for name, of in found.items()
+            if of
+        ]
+        for found in (means, gains)
+    ]
+    lines = markdown(header, [best, *tables[0]])
+    if not tables[1]:
+        return lines
+    return [*lines, _PAIRED, "", *markdown(["NMI − NMI of the best floor", *header[1:]], tables[1])]
+
+
+def _label_of_config(method: str, dataset: str) -> str:
+    return f"`configs/{config_name('random-noise', dataset, method)}`"
+
+
+def _code(floor: str) -> str:
+    """Name of a floor, with the function in code font."""
+    function, comma, features = floor.partition(",")
+    return f"`{function}`{comma}{features}"
+
+
+def _with_differences(
+    first: str, rates: list[int], parts: list[tuple[list[list[str]], list[list[str]]]]
+) -> list[str]:
+    """Return a table of means and one of the differences to the best floor."""
+    columns = [f"{rate} %" for rate in rates]
+    lines = markdown([first, *columns], [line for body, _ in parts for line in body])
+    gains = [line for _, of_set in parts for line in of_set]
+    if not gains:
+        return lines
+    return [*lines, _PAIRED, "", *markdown(["NMI − NMI of the best floor", *columns], gains)]
 
 
 def _random_noise(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     rates = sorted({cell.rate for cell in cells})
-    body = []
+    parts = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         printed = paper.printed("random-noise", dataset).dropna(subset="mean")
         best = printed.groupby("rate")["mean"].max()
-        body.append(
-            [f"**{NAMES[dataset]}**, best of the paper's", *(f"{best[r]:.1f}" for r in rates)]
-        )
-        body += _rows_of(dataset, rows, cells)
-    return markdown(["random flips, NMI", *(f"{rate} %" for rate in rates)], body)
+        head = [f"**{NAMES[dataset]}**, best of the paper's", *(f"{best[r]:.1f}" for r in rates)]
+        body, gains = _rows_of(dataset, rows, cells)
+        parts.append(([head, *body], _titled(dataset, gains)))
+    return _with_differences("random flips, NMI", rates, parts)
 
 
 def _meta_attack(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     rates = sorted({cell.rate for cell in cells})
-    body = []
+    parts = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        of_set = _rows_of(dataset, rows, cells)
-        if of_set:
-            of_set[0][0] = f"**{NAMES[dataset]}**, {of_set[0][0]}"
-        body += of_set
-    return markdown(["attacked edges, NMI", *(f"{rate} %" for rate in rates)], body)
+        body, gains = _rows_of(dataset, rows, cells)
+        parts.append((_titled(dataset, body), _titled(dataset, gains)))
+    return _with_differences("attacked edges, NMI", rates, parts)
+
+
+def _titled(dataset: str, body: list[list[str]]) -> list[list[str]]:
+    """Put the name of the data set in front of its first row."""
+    if not body:
+        return body
+    (name, *entries), *others = body
+    return [[f"**{NAMES[dataset]}**, {name}", *entries], *others]
 
 
 def _rivals(table: str) -> Callable:
@@ -105,89 +209,113 @@ def _rivals(table: str) -> Callable:
 
     def short(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
         rates = [cell.rate for cell in cells]
-        columns = [
-            (dataset, rate)
-            for dataset in dict.fromkeys(cell.dataset for cell in cells)
-            if dataset in set(rows["dataset"])
-            for rate in (min(rates), max(rates))
-        ]
+        ends = {rate: len(THIN_SEEDS) for rate in (min(rates), max(rates))}
+        datasets = list(dict.fromkeys(cell.dataset for cell in cells))
         figures = {
-            dataset: paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
-            for dataset, _ in columns
+            name: paper.printed(table, name).set_index(["method", "rate"])["mean"]
+            for name in datasets
         }
-        ours = rows[rows["method"] == "USER-DGL"]
-        lines = [(f"`{floor}`", f"{floor}_nmi", ours, None) for floor in _FLOORS]
-        for method in dict.fromkeys(cell.method for cell in cells):
-            name = f"`{method.lower()}`" if method in BASELINES else method
-            printed = "USER" if method == "USER-DGL" else method
-            lines.append((name, "nmi", rows[rows["method"] == method], printed))
-        body = []
-        for name, column, of_method, printed in lines:
-            line = [name]
-            for dataset, rate in columns:
-                chosen = of_method[of_method["dataset"] == dataset]
-                (entry,) = _by_rate(chosen, column, {rate: len(THIN_SEEDS)})
-                line.append(
-                    f"{entry} ({figures[dataset][printed, rate]:.1f})"
-                    if entry and printed
-                    else entry
-                )
+        of_set = {name: without_equal(rows[rows["dataset"] == name]) for name in datasets}
+        shown = {method for each in of_set.values() for method in each["method"]}
+        body, gains = [], []
+        for floor, name in FLOORS.items():
+            line = [_code(name)]
+            for each in of_set.values():
+                line += by_rate(each[each["method"] == "USER-DGL"], f"{floor}_nmi", ends)
             body.append(line)
-        return markdown(["NMI", *(f"{NAMES[dataset]} {rate} %" for dataset, rate in columns)], body)
+        for method in dict.fromkeys(cell.method for cell in cells):
+            if method in OPTIONAL and method not in shown:
+                continue
+            line, gain = [_label(method)], [f"USER-DGL − {_label(method)}"]
+            printed = "USER" if method == "USER-DGL" else method
+            for name, each in of_set.items():
+                chosen, ours = (each[each["method"] == m] for m in (method, "USER-DGL"))
+                for rate, entry in zip(ends, by_rate(chosen, "nmi", ends), strict=True):
+                    known = entry and (printed, rate) in figures[name]
+                    line.append(f"{entry} ({figures[name][printed, rate]:.1f})" if known else entry)
+                difference = by_seed(ours, "nmi") - by_seed(chosen, "nmi")
+                gain += paired_by_rate(pd.concat([ours, chosen]), difference, ends)
+            body.append(line)
+            if method != "USER-DGL":
+                gains.append(gain)
+        header = ["NMI", *(f"{NAMES[name]} {rate} %" for name in datasets for rate in ends)]
+        return [*markdown(header, body), _PAIRED, "", *markdown(header, gains)]
 
     return short
+
+
+def _label(method: str) -> str:
+    """Name of a method in the short table of baselines."""
+    name = method.removesuffix(PREPARED)
+    if name in BASELINES:
+        return f"`{name.lower()}`{method.removeprefix(name)}"
+    return config_label(method, _TUNED)
 
 
 def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     """Return a table of each encoder without USER and with it."""
     columns = list(dict.fromkeys((cell.dataset, cell.rate) for cell in cells))
-    body = []
+    body, gains = [], []
     for encoder in SUPPORTED:
-        line = [f"`model.encoder={encoder}`"]
+        line, gain = [f"`model.encoder={encoder}`"], [f"`model.encoder={encoder}`"]
         for dataset, rate in columns:
-            chosen = rows[(rows["dataset"] == dataset) & (rows["rate"] == rate)]
-            entries = (
-                mean_std(chosen.loc[chosen["method"] == method, "nmi"], 0)
-                for method in (encoder, f"{encoder} with USER")
+            chosen = rows[rows["dataset"] == dataset]
+            planned = {rate: _planned(cells, dataset, encoder)[rate]}
+            alone, user = (
+                chosen[chosen["method"] == method] for method in (encoder, f"{encoder} with USER")
             )
+            entries = [*by_rate(alone, "nmi", planned), *by_rate(user, "nmi", planned)]
             line.append(" / ".join(filter(None, entries)))
+            difference = by_seed(user, "nmi") - by_seed(alone, "nmi")
+            gain += paired_by_rate(pd.concat([alone, user]), difference, planned)
         body.append(line)
+        gains.append(gain)
     header = [f"{NAMES[dataset]} {rate} %" for dataset, rate in columns]
-    return markdown(["NMI without / with USER", *header], body)
+    lines = markdown(["NMI without / with USER", *header], body)
+    return [*lines, _PAIRED, "", *markdown(["with − without USER", *header], gains)]
 
 
 def _large(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     body = []
+    known = [floor for floor in FLOORS if rows[f"{floor}_nmi"].notna().any()]
     for dataset, sizes in LARGE.items():
         chosen, planned = rows[rows["dataset"] == dataset], _planned(cells, dataset, "default")
         if chosen.empty:
             continue
-        scores = [*(f"{floor}_nmi" for floor in _FLOORS), "nmi"]
+        scores = [*(f"{floor}_nmi" for floor in known), "nmi"]
         body.append(
             [f"`large/{dataset}.yaml`", *(f"{size:,}" for size in sizes)]
-            + [mean_std(chosen[column], *planned.values()) for column in scores]
+            + [entry for column in scores for entry in by_rate(chosen, column, planned)]
+            + [
+                entry
+                for floor in known
+                for entry in paired_by_rate(chosen, differences(chosen, floor), planned)
+            ]
             + [f"{chosen['seconds'].median():.0f}", f"{chosen['peak_memory_mb'].max():,.0f}"]
         )
-    floors = [f"`{floor}`" for floor in _FLOORS]
-    return markdown(["config", "nodes", "edges", *floors, "NMI", "s", "peak MB"], body)
+    floors = [_code(FLOORS[floor]) for floor in known]
+    gains = [f"NMI − {floor}" for floor in floors]
+    return markdown(["config", "nodes", "edges", *floors, "NMI", *gains, "s", "peak MB"], body)
 
 
 def _parts(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    full, parts = PARTS_METHODS
     body = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        nmi = rows[rows["dataset"] == dataset].pivot(index="seed", columns="method", values="nmi")
-        if not {full, parts} <= set(nmi):
+        of_set = rows[rows["dataset"] == dataset]
+        full, parts = (of_set[of_set["method"] == method] for method in PARTS_METHODS)
+        if full.empty or parts.empty:
             continue
-        (seeds,) = _planned(cells, dataset, full).values()
-        scores = [mean_std(nmi[method], seeds) for method in PARTS_METHODS]
-        body.append([f"`large/{dataset}_gcn.yaml`", *scores, paired(nmi[parts] - nmi[full], seeds)])
+        planned = _planned(cells, dataset, next(iter(PARTS_METHODS)))
+        scores = [*by_rate(full, "nmi", planned), *by_rate(parts, "nmi", planned)]
+        difference = by_seed(parts, "nmi") - by_seed(full, "nmi")
+        gain = paired_by_rate(of_set, difference, planned)
+        body.append([f"`large/{dataset}_gcn.yaml`", *scores, *gain])
     return markdown(["NMI", *PARTS_METHODS, "difference, same seeds"], body)
 
 
 def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
     """Return a table of AUC / AP; the page of the table has the standard deviations too."""
-    body = []
+    body, gains = [], []
     for dataset in LINK:
         of_set = rows[rows["dataset"] == dataset]
         planned = _planned(cells, dataset, "USER-DGL")
@@ -209,22 +337,23 @@ def _link(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
         ):
             chosen = of_set[of_set["method"] == method]
             if not chosen.empty:
-                entries = zip(
-                    *(_means(chosen, f"{score}_{m}", planned) for m in ("auc", "ap")), strict=True
-                )
-                body.append([name, *(" / ".join(filter(None, entry)) for entry in entries)])
-    rates = sorted({cell.rate for cell in cells})
-    return markdown(["AUC / AP", *(f"{rate} %" for rate in rates)], body)
+                entries = (by_rate(chosen, f"{score}_{m}", planned, False) for m in ("auc", "ap"))
+                body.append([name, *map(_joined, *entries)])
+        auc, ap = (link_differences(of_set, metric, planned) for metric in ("auc", "ap"))
+        gains += _titled(
+            dataset,
+            [
+                [name, *map(_joined, one, other)]
+                for (name, *one), (_, *other) in zip(auc, ap, strict=True)
+            ],
+        )
+    columns = [f"{rate} %" for rate in sorted({cell.rate for cell in cells})]
+    lines = markdown(["AUC / AP", *columns], body)
+    return [*lines, _PAIRED, "", *markdown(["AUC / AP", *columns], gains)] if gains else lines
 
 
-def _means(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
-    """Return the mean at each rate, with the number of seeds where some are missing."""
-    return [
-        f"{values.mean():.1f}" + (f" [{len(values)}]" if len(values) < n else "")
-        if len(values := rows.loc[rows["rate"] == rate, column].dropna())
-        else ""
-        for rate, n in planned.items()
-    ]
+def _joined(auc: str, ap: str) -> str:
+    return " / ".join(filter(None, (auc, ap)))
 
 
 _SHORT = {

@@ -8,8 +8,8 @@ import pandas as pd
 from reproduction import paper
 from reproduction.cells import ASSIGNMENTS
 from reproduction.datasets import LFR
-from reproduction.plan import LINK_METHODS
-from reproduction.summary import markdown, mean_std, paired
+from reproduction.plan import LINK_METHODS, METHODS, OPTIONAL, PREPARED, PREPARED_DIFFERENCE
+from reproduction.summary import enough_seeds, markdown, mean_std, paired
 
 NAMES = {
     "cora": "Cora",
@@ -61,8 +61,35 @@ def num_planned(plan: pd.DataFrame, dataset: str, rate: int) -> int:
     return chosen["seed"].nunique()
 
 
-def by_rate(rows: pd.DataFrame, column: str, planned: dict[int, int]) -> list[str]:
-    return [mean_std(rows.loc[rows["rate"] == r, column], n) for r, n in planned.items()]
+def by_rate(
+    rows: pd.DataFrame, column: str, planned: dict[int, int], spread: bool = True
+) -> list[str]:
+    """Return the mean of a column at each rate."""
+    at = {rate: rows[rows["rate"] == rate] for rate in planned}
+    return [mean_std(at[r][column], n, enough_seeds(at[r]), spread) for r, n in planned.items()]
+
+
+def paired_by_rate(rows: pd.DataFrame, difference: pd.Series, planned: dict[int, int]) -> list[str]:
+    """Return the mean difference at each rate.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        All rows that are compared.
+    difference : Series
+        By (rate, seed).
+    planned : dict of int to int
+    """
+    rates = difference.index.get_level_values("rate")
+    return [
+        paired(difference[rates == r], n, enough_seeds(rows[rows["rate"] == r]))
+        for r, n in planned.items()
+    ]
+
+
+def by_seed(rows: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column of one method by (rate, seed)."""
+    return rows.set_index(["rate", "seed"])[column].astype(float)
 
 
 def floor_rows(
@@ -141,45 +168,81 @@ def all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
     )]  # fmt: skip
 
 
+RIVALS_NOTE = (
+    "The settings of USER-DGL were chosen with labels in view; those of default are the same for "
+    "every data set. The baselines have the settings of their papers and raw features. Where the "
+    "features that USER-DGL sees change a baseline by more than "
+    f"{PREPARED_DIFFERENCE:g} points at a rate, it has a second row."
+)
+
+
+def always_shown(plan: pd.DataFrame) -> list[str]:
+    """Methods of a table of rivals that have a row even if none of their cells is finished."""
+    return [method for method in plan["method"].unique() if method not in OPTIONAL]
+
+
+def without_equal(rows: pd.DataFrame) -> pd.DataFrame:
+    """Drop baselines on prepared features whose NMI is close to that on raw ones at every rate."""
+    dropped = []
+    for method in rows["method"].unique():
+        if method.endswith(PREPARED):
+            raw = rows[rows["method"] == method.removesuffix(PREPARED)]
+            prepared = rows[rows["method"] == method]
+            difference = by_seed(prepared, "nmi") - by_seed(raw, "nmi")
+            means = difference.groupby(level="rate").mean().abs()
+            if not (means > PREPARED_DIFFERENCE).any():
+                dropped.append(method)
+    return rows[~rows["method"].isin(dropped)]
+
+
 def beside_paper(
-    table: str, dataset: str, rows: pd.DataFrame, planned: dict[int, int]
+    table: str,
+    dataset: str,
+    rows: pd.DataFrame,
+    methods: Sequence[str],
+    planned: dict[int, int],
 ) -> list[list[str]]:
     """Return a row for each method, with the paper's figures, and a row for the paper's USER."""
     figures = paper.printed(table, dataset).set_index(["method", "rate"])["mean"]
     body = [
         [
-            method,
+            config_label(method, dataset),
             *(
                 f"{entry} ({figures[method, rate]:.1f})".strip()
                 if (method, rate) in figures
                 else entry
-                for rate, entry in zip(planned, by_rate(chosen, "nmi", planned), strict=True)
+                for rate, entry in zip(
+                    planned, by_rate(rows[rows["method"] == method], "nmi", planned), strict=True
+                )
             ),
         ]
-        for method, chosen in rows.groupby("method", sort=False)
+        for method in methods
     ]
     return [*body, ["paper: USER", *(f"({figures['USER', rate]:.1f})" for rate in planned)]]
 
 
+def config_label(method: str, dataset: str) -> str:
+    """Name of a method in a table of rivals; ours with the config that it stands for."""
+    if method not in METHODS:
+        return method
+    return f"{method} (`configs/{METHODS[method].format(dataset=dataset)}`)"
+
+
 def ahead_of(rows: pd.DataFrame, first: str, planned: dict[int, int]) -> list[list[str]]:
     """Return the paired differences between one method and each other method."""
-    nmi = rows.pivot(index=["rate", "seed"], columns="method", values="nmi")
-    if first not in nmi:
-        return []
-    body = []
-    for method in rows["method"].unique():
+    ours, body = rows[rows["method"] == first], []
+    for method in rows["method"].unique() if len(ours) else ():
         if method != first:
-            difference = nmi[first] - nmi[method]
-            cells = [
-                paired(difference[difference.index.get_level_values("rate") == r], n)
-                for r, n in planned.items()
-            ]
-            body.append([f"{first} − {method}", *cells])
+            theirs = rows[rows["method"] == method]
+            difference = by_seed(ours, "nmi") - by_seed(theirs, "nmi")
+            both = pd.concat([ours, theirs])
+            body.append([f"{first} − {method}", *paired_by_rate(both, difference, planned)])
     return body
 
 
-def differences(rows: pd.DataFrame, floor: str) -> pd.Series:
-    return rows["nmi"] - rows[f"{floor}_nmi"]
+def differences(rows: pd.DataFrame, floor: str, metric: str = "nmi") -> pd.Series:
+    """Differences of one method to a floor, by (rate, seed)."""
+    return by_seed(rows, metric) - by_seed(rows, f"{floor}_{metric}")
 
 
 def link_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
@@ -197,22 +260,29 @@ def link_rows(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[
 
 
 def link_differences(rows: pd.DataFrame, metric: str, planned: dict[int, int]) -> list[list[str]]:
-    chosen, body = rows[rows["method"] == "USER-DGL"], []
-    for floor, name in LINK_FLOORS.items():
-        difference = chosen[f"learned_{metric}"] - chosen[f"{floor}_{metric}"]
+    """Return a row for the difference of the learned score to each floor and method."""
+    ours = rows[rows["method"] == "USER-DGL"]
+    others = [(ours, floor, name) for floor, name in LINK_FLOORS.items()]
+    others += [(rows[rows["method"] == n], "dot", n) for n in LINK_METHODS if n != "USER-DGL"]
+    body = []
+    for theirs, score, name in others:
+        difference = by_seed(ours, f"learned_{metric}") - by_seed(theirs, f"{score}_{metric}")
         if difference.notna().any():
-            cells = [paired(difference[chosen["rate"] == r], n) for r, n in planned.items()]
-            body.append([f"USER-DGL − {name}", *cells])
+            both = pd.concat([ours, theirs])
+            body.append([f"USER-DGL − {name}", *paired_by_rate(both, difference, planned)])
     return body
 
 
-def paired_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+def paired_rows(
+    rows: pd.DataFrame, planned: dict[int, int], metric: str = "nmi"
+) -> list[list[str]]:
+    """Return a row for the difference of each method to each floor."""
     body = []
     for method, chosen in rows.groupby("method", sort=False):
         for floor, name in FLOORS.items():
-            difference = differences(chosen, floor)
+            difference = differences(chosen, floor, metric)
             if difference.notna().any():
-                cells = [paired(difference[chosen["rate"] == r], n) for r, n in planned.items()]
+                cells = paired_by_rate(chosen, difference, planned)
                 body.append([f"{method} − {name}", *cells])
     return body
 
@@ -239,4 +309,8 @@ def denoising_rows(rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str
 
 
 def counts(values: pd.Series) -> str:
-    return ", ".join(f"{name} {n}" for name, n in values.value_counts().items())
+    """Return each value and how many seeds have it, the most frequent first."""
+    shown = values.dropna().map(lambda value: value if isinstance(value, str) else f"{value:g}")
+    found = shown.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    # Names of views have commas.
+    return "; ".join(f"{name}: {n}" for name, n in found.items())

@@ -7,14 +7,18 @@ import pandas as pd
 from reproduction import default_page, paper
 from reproduction.cells import KEY, Cell
 from reproduction.defence import CLEANED, NETWORKS
-from reproduction.plan import OPTIONAL
+from reproduction.plan import METHODS, OPTIONAL
 from reproduction.rows import (
     FLOORS,
     LINK_FLOORS,
     NAMES,
+    RIVALS_NOTE,
     ahead_of,
     all_of_paper,
+    always_shown,
     beside_paper,
+    by_rate,
+    by_seed,
     denoising_rows,
     differences,
     floor_rows,
@@ -24,10 +28,12 @@ from reproduction.rows import (
     method_rows,
     num_planned,
     of_paper,
+    paired_by_rate,
     paired_rows,
     paper_rows,
+    without_equal,
 )
-from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
+from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, with_foot
 
 
 def report(table: str, rows: pd.DataFrame, cells: Sequence[Cell]) -> str:
@@ -57,16 +63,8 @@ def report(table: str, rows: pd.DataFrame, cells: Sequence[Cell]) -> str:
         "",
     ]
     if finished:
-        lines += _PAGES[table](rows, plan)
+        lines += with_foot(_PAGES[table](rows, plan))
     return "\n".join(lines).rstrip() + "\n"
-
-
-# ---------------------------------------------------------------------------------------------
-# Entries of one table: rows of text for a data set, one column a rate
-
-
-# ---------------------------------------------------------------------------------------------
-# Pages
 
 
 def _metrics_known(rows: pd.DataFrame) -> list[str]:
@@ -77,10 +75,7 @@ def _metrics_known(rows: pd.DataFrame) -> list[str]:
 def _noise_page(table: str, notes: Sequence[str]) -> Callable:
     def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         lines, appendix = [LEGEND, *notes, ""], []
-        for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
-            rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-            planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
-            chosen = _in_order(rows[rows["dataset"] == dataset], plan)
+        for dataset, rates, planned, chosen in _by_dataset(rows, plan):
             columns = [f"{rate} %" for rate in rates]
             lines += [f"## {NAMES.get(dataset, dataset)}", ""]
             for metric in _metrics_known(chosen):
@@ -88,8 +83,10 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
                 floors = floor_rows(chosen, metric, planned)
                 methods = method_rows(chosen, metric, planned)
                 lines += markdown([metric.upper(), *columns], [*printed, *floors, *methods])
-            lines += [PAIRED_LEGEND, ""]
-            lines += markdown(["NMI", *columns], paired_rows(chosen, planned))
+            lines += [PAIRED_LEGEND.replace("NMI", "the score"), ""]
+            for metric in _metrics_known(chosen):
+                body = paired_rows(chosen, planned, metric)
+                lines += markdown([metric.upper(), *columns], body)
             lines += [
                 "How well 1/A' finds the edges that noise added (AUC and AP in percent), and the "
                 "share of noise that the prior estimates beside the true one (percent of the "
@@ -107,19 +104,19 @@ def _rivals_page(table: str, note: str) -> Callable:
     """Make a page of USER-DGL and the baselines beside one of the paper's tables."""
 
     def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-        lines = [LEGEND, f"In parentheses: the paper's mean. {note}", ""]
-        for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
-            rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-            planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
-            chosen = _in_order(rows[rows["dataset"] == dataset], plan)
-            columns = [f"{rate} %" for rate in rates]
-            floors = {name: FLOORS[name] for name in ("features_kmeans", "smooth_kmeans")}
+        lines = [LEGEND, f"In parentheses: the paper's mean. {note}", RIVALS_NOTE, ""]
+        for dataset, _, planned in _datasets(plan):
+            chosen = without_equal(_in_order(rows[rows["dataset"] == dataset], plan))
+            methods = in_plan_order(plan, "method", {*chosen["method"], *always_shown(plan)})
+            columns = [f"{rate} %" for rate in planned]
             lines += [f"## {NAMES.get(dataset, dataset)}", ""]
-            body = floor_rows(chosen, "nmi", planned, floors)
-            body += beside_paper(table, dataset, chosen, planned)
+            body = floor_rows(chosen, "nmi", planned)
+            body += beside_paper(table, dataset, chosen, methods, planned)
             lines += markdown(["NMI", *columns], body)
-            lines += [PAIRED_LEGEND, ""]
-            lines += markdown(["NMI", *columns], ahead_of(chosen, "USER-DGL", planned))
+            ours = chosen[chosen["method"].isin(METHODS)]
+            body = [*ahead_of(chosen, "USER-DGL", planned), *paired_rows(ours, planned)]
+            if body:
+                lines += [PAIRED_LEGEND, "", *markdown(["NMI", *columns], body)]
         return [*lines, *_cost(rows, plan)]
 
     return page
@@ -136,10 +133,11 @@ def _supported_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         alone, _, user = method.partition(" with ")
         entries, gains = [], []
         for dataset, rate, chosen in columns:
-            nmi = chosen.pivot(index="seed", columns="method", values="nmi")
             n = num_planned(plan, dataset, rate)
-            entries.append(mean_std(nmi.get(method, []), n))
-            gains.append(paired(nmi[method] - nmi[alone], n) if {method, alone} <= set(nmi) else "")
+            ours, theirs = (chosen[chosen["method"] == name] for name in (method, alone))
+            entries += by_rate(ours, "nmi", {rate: n})
+            difference = by_seed(ours, "nmi") - by_seed(theirs, "nmi")
+            gains += paired_by_rate(pd.concat([ours, theirs]), difference, {rate: n})
         body.append([method, *entries])
         if user:
             differences.append([method, *gains])
@@ -187,8 +185,12 @@ def _floors_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
             scores = [*_metrics_known(rows), *(f"{floor}_nmi" for floor in floors)]
             body.append(
                 [NAMES.get(dataset, dataset)]
-                + [mean_std(chosen[column], n) for column in scores]
-                + [paired(differences(chosen, floor), n) for floor in floors]
+                + [entry for name in scores for entry in by_rate(chosen, name, {rate: n})]
+                + [
+                    entry
+                    for floor in floors
+                    for entry in paired_by_rate(chosen, differences(chosen, floor), {rate: n})
+                ]
             )
         lines += [f"## {rate} % flips", "", *markdown(header, body)]
     return [*lines, *_cost(rows, plan)]
@@ -198,10 +200,17 @@ def _by_dataset(
     rows: pd.DataFrame, plan: pd.DataFrame
 ) -> Iterator[tuple[str, list[int], dict[int, int], pd.DataFrame]]:
     """Each data set with rows: its rates, the seeds planned for each of them, its rows in order."""
-    for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
-        rates = [int(r) for r in plan.loc[plan["dataset"] == dataset, "rate"].unique()]
-        planned = {rate: num_planned(plan, dataset, rate) for rate in rates}
-        yield dataset, rates, planned, _in_order(rows[rows["dataset"] == dataset], plan)
+    for dataset, rates, planned in _datasets(plan):
+        chosen = rows[rows["dataset"] == dataset]
+        if len(chosen):
+            yield dataset, rates, planned, _in_order(chosen, plan)
+
+
+def _datasets(plan: pd.DataFrame) -> Iterator[tuple[str, list[int], dict[int, int]]]:
+    """Each data set of the plan: its rates, and the seeds planned for each of them."""
+    for dataset, of_set in plan.groupby("dataset", sort=False):
+        rates = [int(rate) for rate in of_set["rate"].unique()]
+        yield dataset, rates, {rate: num_planned(plan, dataset, rate) for rate in rates}
 
 
 def _link_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
@@ -251,11 +260,8 @@ def _defence_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
             pair = [by_method.get(network + on) for on in ("", CLEANED)]
             if any(each is None for each in pair):
                 continue
-            alone, cleaned = (each.set_index(["rate", "seed"])["acc"] for each in pair)
-            gain = (cleaned - alone).dropna().reset_index()
-            entries = [
-                paired(gain.loc[gain["rate"] == rate, "acc"], n) for rate, n in planned.items()
-            ]
+            alone, cleaned = (by_seed(each, "acc") for each in pair)
+            entries = paired_by_rate(pd.concat(pair), cleaned - alone, planned)
             gains.append([network, *entries])
         if gains:
             lines += ["What A' adds. " + PAIRED_LEGEND.replace("NMI", "accuracy"), ""]
@@ -284,11 +290,11 @@ def _ablation_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
             for dataset in datasets:
                 n = num_planned(plan, dataset, rate)
                 of_set = at_rate[at_rate["dataset"] == dataset]
-                ours = of_set[of_set["method"] == method].set_index("seed")["nmi"]
-                whole = of_set[of_set["method"] == full].set_index("seed")["nmi"]
-                text = mean_std(ours, n)
+                ours, whole = (of_set[of_set["method"] == name] for name in (method, full))
+                (text,) = by_rate(ours, "nmi", {rate: n})
                 if method != full:
-                    difference = paired(ours - whole, n)  # by seed
+                    gain = by_seed(ours, "nmi") - by_seed(whole, "nmi")
+                    (difference,) = paired_by_rate(pd.concat([ours, whole]), gain, {rate: n})
                     text += f" ({difference})" if difference else ""
                 line.append(text)
                 figures = printed[dataset]
@@ -302,25 +308,35 @@ def _ablation_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
 
 
 def _parameters_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
-    lines = [LEGEND, "The paper's model at 10 % flips, one weight varied at a time.", ""]
+    lines = [
+        LEGEND,
+        "The paper's model at 10 % flips, one weight varied at a time. The last row is the "
+        "difference to the smallest weight. " + PAIRED_LEGEND,
+        "",
+    ]
     for dataset in in_plan_order(plan, "dataset", rows["dataset"]):
         lines += [f"## {NAMES.get(dataset, dataset)}", ""]
         of_set = rows[rows["dataset"] == dataset]
-        values = [
-            method.partition("=") for method in in_plan_order(plan, "method", of_set["method"])
-        ]
-        for parameter in dict.fromkeys(name for name, _, _ in values):
-            grid = [f"{name}={value}" for name, _, value in values if name == parameter]
-            body = []
-            for metric in ("nmi", "acc", "ari"):
-                entries = []
-                for method in grid:
-                    rate = int(of_set["rate"].iloc[0])
-                    chosen = of_set.loc[of_set["method"] == method, metric]
-                    entries.append(mean_std(chosen, num_planned(plan, dataset, rate)))
-                body.append([metric.upper(), *entries])
-            header = [parameter, *(method.partition("=")[2] for method in grid)]
-            lines += markdown(header, body)
+        methods = in_plan_order(plan, "method", of_set["method"])
+        rate = int(of_set["rate"].iloc[0])
+        planned = {rate: num_planned(plan, dataset, rate)}
+        for parameter in dict.fromkeys(method.partition("=")[0] for method in methods):
+            grid = {
+                method.partition("=")[2]: of_set[of_set["method"] == method]
+                for method in methods
+                if method.partition("=")[0] == parameter
+            }
+            body = [
+                [metric.upper(), *(by_rate(of, metric, planned)[0] for of in grid.values())]
+                for metric in ("nmi", "acc", "ari")
+            ]
+            smallest, *others = grid.values()
+            base, gains = by_seed(smallest, "nmi"), []
+            for of in others:
+                both = pd.concat([of, smallest])
+                gains += paired_by_rate(both, by_seed(of, "nmi") - base, planned)
+            body.append([f"NMI − NMI at {next(iter(grid))}", "", *gains])
+            lines += markdown([parameter, *grid], body)
         lines += [f"![{dataset}](parameters-{dataset}.png)", ""]
     return lines
 

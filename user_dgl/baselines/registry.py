@@ -54,10 +54,11 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
     """Copy the baseline's settings into the sections that training reads.
 
     A baseline reads ``data``, ``eval``, ``seed``, ``device`` and the settings of files from the
-    config. A null in its section ``baseline`` is replaced by the value of its paper. The other
-    sections are replaced by ones that describe the baseline: no learned graph, its widths, epochs
-    and scaling of features, and the scores of links by its embeddings. Settings of USER stay as
-    they are, and so do settings that this function returned before.
+    config, and ``features`` with ``baseline.features=prepared``. A null in its section ``baseline``
+    is replaced by the value of its paper. The other sections are replaced by ones that describe the
+    baseline: no learned graph, its widths, epochs and scaling of features, and the scores of links
+    by its embeddings. Settings of USER stay as they are, and so do settings that this function
+    returned before.
 
     Returns
     -------
@@ -81,6 +82,12 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
         if default is None and given is not None:
             unused.append(f"baseline.{item.name} has no effect with model.kind={kind}")
         chosen[item.name] = default if given is None or default is None else given
+    prepared = config.baseline.features == "prepared"
+    if prepared:
+        # The section features has a row norm of its own.
+        if config.baseline.row_norm is not None:
+            unused.append("baseline.row_norm has no effect with baseline.features=prepared")
+        chosen["row_norm"] = None
     baseline = BaselineConfig(**chosen)
     of_links = config.task == "link_prediction"
     # Each section with the keys that a baseline reads, and defaults for all other keys.
@@ -92,7 +99,9 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
         config,
         device="cpu" if method.cpu_only else config.device,
         baseline=baseline,
-        features=replace(bare["features"], row_norm=baseline.row_norm or "none"),
+        features=config.features
+        if prepared
+        else replace(bare["features"], row_norm=baseline.row_norm or "none"),
         structure=replace(bare["structure"], learnable=False),
         model=replace(
             bare["model"],

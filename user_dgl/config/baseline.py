@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key
+from user_dgl.config.schema import Section, key, only_with, only_without
 from user_dgl.errors import InputError
 
 
@@ -19,8 +19,18 @@ class BaselineConfig(Section):
     lr: float | None = key(None, "Learning rate of Adam.", above=0.0)
     weight_decay: float | None = key(None, "L2 penalty of Adam.", low=0.0)
     hidden_feats: tuple[int, ...] | None = key(None, "Width of each encoder layer.")
+    features: str = key(
+        "raw",
+        "Features that the method sees. raw: as they are loaded, with the row norm of its paper. "
+        "prepared: as the section features prepares them for USER.",
+        only_without("model.kind", "deepwalk"),
+        choices=("raw", "prepared"),
+    )
     row_norm: str | None = key(
-        None, "Norm by which each row of the features is divided.", choices=("none", "l1", "l2")
+        None,
+        "Norm by which each row of the features is divided.",
+        only_with("baseline.features", "raw"),
+        choices=("none", "l1", "l2"),
     )
     samples_per_node: int | None = key(
         None,

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key, only_without
+from user_dgl.config.schema import Section, key, only_where, only_without
+
+_HELD_OUT = only_where(
+    "links.test_share",
+    "a share of held-out edges above 0",
+    lambda config: config.links.validation_share > 0 or config.links.test_share > 0,
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,13 @@ class LinksConfig(Section):
         "Share of the edges held out for test, together with as many non-edges.",
         low=0.0,
         high=0.9,
+    )
+    keep_connected: bool = key(
+        False,
+        "true: no held-out edge leaves a node without edges or a component in pieces; an edge that "
+        "would is passed over, and the next one of the random order is held out. false: all edges "
+        "are as likely.",
+        _HELD_OUT,
     )
     seed: int | None = key(None, "Seed of the held-out pairs. null: the seed of the run.", low=0)
     validation: str = key(

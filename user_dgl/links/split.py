@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from user_dgl.config import LinksConfig
 from user_dgl.errors import InputError
@@ -42,8 +43,10 @@ class LinkSplit:
 def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
     """Hold out ``round(share * E)`` edges and as many non-edges, for validation and for test.
 
-    Edges are drawn uniformly. Non-edges are drawn uniformly from the pairs that are not edges of
-    the whole graph, so that none of them is a held-out edge. Time is linear in the edges.
+    Edges are drawn uniformly. With ``config.keep_connected``, an edge that would leave its
+    component in pieces is passed over. Non-edges are drawn uniformly from the pairs that are not
+    edges of the whole graph, so that none of them is a held-out edge. Time is linear in the edges,
+    with ``keep_connected`` E log E.
 
     Parameters
     ----------
@@ -60,7 +63,8 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
     Raises
     ------
     InputError
-        The shares leave no edge to train on, or the graph has fewer non-edges than are drawn.
+        The shares leave no edge to train on, the graph has fewer non-edges than are drawn, or
+        fewer edges outside of a spanning forest than ``keep_connected`` needs.
     """
     num_nodes, num_edges = graph.num_nodes, graph.num_edges
     sizes = [round(share * num_edges) for share in (config.validation_share, config.test_share)]
@@ -80,6 +84,8 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
     rng = stream_rng(seed if config.seed is None else config.seed, Stream.LINK_SPLIT)
     keys = graph.keys
     edges = rng.permutation(keys)
+    if config.keep_connected:
+        edges = _forest_last(num_nodes, edges, held_out)
     non_edges = rng.permutation(draw_pairs(num_nodes, held_out, keys, rng))
     at = sizes[0]
     return LinkSplit(
@@ -87,3 +93,41 @@ def split_links(graph: Graph, config: LinksConfig, seed: int) -> LinkSplit:
         LabelledPairs.of_keys(num_nodes, edges[:at], non_edges[:at]),
         LabelledPairs.of_keys(num_nodes, edges[at:held_out], non_edges[at:]),
     )
+
+
+def _forest_last(num_nodes: int, edges: np.ndarray, held_out: int) -> np.ndarray:
+    """Move the edges of a spanning forest behind all others; the others keep their order.
+
+    Visit the edges in their order, and delete each one whose loss leaves its component in one
+    piece: the deleted edges come first in the result. This is the reverse-delete algorithm
+    (Kruskal, 1956). What it keeps is the minimum spanning forest for weights that fall along the
+    order.
+
+    Parameters
+    ----------
+    num_nodes : int
+    edges : int64 array (E,)
+        Distinct keys ``src * N + dst`` in random order.
+    held_out : int
+        Number of edges that must be outside of the forest.
+
+    Raises
+    ------
+    InputError
+        There are fewer.
+    """
+    weight = np.arange(len(edges), 0, -1, dtype=np.float64)
+    ends = np.divmod(edges, max(num_nodes, 1))
+    forest = sp.csgraph.minimum_spanning_tree(
+        sp.csr_matrix((weight, ends), shape=(num_nodes, num_nodes))
+    )
+    kept = np.zeros(len(edges), dtype=bool)
+    kept[len(edges) - forest.data.astype(np.int64)] = True
+    free = int((~kept).sum())
+    if held_out > free:
+        raise InputError(
+            f"links: {held_out} edges to hold out, but {len(edges) - free} of {len(edges)} must "
+            f"stay to keep the graph in one piece: lower links.validation_share or "
+            "links.test_share, or set links.keep_connected=false"
+        )
+    return np.concatenate([edges[~kept], edges[kept]])
