@@ -13,6 +13,7 @@ from user_dgl.clustering.block_model import (
     block_bits,
     block_sums,
     evidence,
+    indicator,
     log_rates,
     refine,
     word_scores,
@@ -128,7 +129,8 @@ def test_best_clusters_are_the_dense_ones(monkeypatch, with_words, entries):
     if with_words:
         score += words.toarray() @ typical
     extra = (words, typical) if with_words else (None, None)
-    target, gain = module._best_clusters(adjacency, degree, clusters, sums, logs, *extra)
+    neighbors = sp.csr_matrix(adjacency @ indicator(clusters, 3))
+    target, gain = module._best_clusters(neighbors, degree, clusters, sums, logs, *extra)
     np.testing.assert_array_equal(target, score.argmax(1))
     np.testing.assert_allclose(gain, score.max(1) - score[np.arange(35), clusters], atol=1e-9)
 

@@ -59,7 +59,14 @@ def test_a_sample_only_where_it_is_small(small_samples, monkeypatch):
             sizes.append(len(points))
             return super().fit(points)
 
+    lloyd = module._lloyd
+
+    def recorded(points, *others):
+        sizes.append(len(points))
+        return lloyd(points, *others)
+
     monkeypatch.setattr(module, "KMeans", Recorded)
+    monkeypatch.setattr(module, "_lloyd", recorded)
     assert clustering_metrics(blob, kmeans(points, 3, seed=0))["acc"] == 100
     assert sizes[:20] == [100] * 20
     assert 1 <= len(sizes[20:]) <= 3
@@ -154,3 +161,18 @@ def test_first_centroids_of_a_sample_find_blobs(monkeypatch, limit):
     assert clustering_metrics(blob, clusters)["acc"] == 100
     again = kmeans(points, 3, seed=0, num_starts=3, max_steps=5, seeding_sample=30)
     np.testing.assert_array_equal(clusters, again)
+
+
+@pytest.mark.parametrize("apart", [0, 1000])
+def test_last_steps_are_those_of_scikit_learn(apart, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 70)
+    points, _ = blobs(num_points=300, num_blobs=4, spread=1.0)
+    points += apart
+    first = points[:4]
+    model = module.KMeans(4, init=first, n_init=1, max_iter=3, tol=0).fit(points)
+    inertia, clusters = module._lloyd(points, first, 3, module.ALL)
+    np.testing.assert_array_equal(clusters, model.labels_)
+    assert inertia == pytest.approx(model.inertia_, rel=1e-4)
+    # A centroid that is nobody's nearest stays where it is.
+    far = np.concatenate([first, [[2e3] * 4]]).astype(np.float32)
+    assert module._lloyd(points, far, 3, module.ALL)[1].max() == 3

@@ -13,15 +13,21 @@ from thread_ranks import together
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.distributed import assembly
-from user_dgl.distributed.assembly import assembled, split_among_ranks
+from user_dgl.distributed.assembly import (
+    WholeData,
+    assembled,
+    prepare_rank,
+    split_among_ranks,
+)
 from user_dgl.distributed.shards import shards_of
 from user_dgl.distributed.trainer import ShardTrainer
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs
+from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, seed_torch
 from user_dgl.training.hooks import Hooks
-from user_dgl.training.stages import prepare
+from user_dgl.training.stages import candidates_that_stay
 from user_dgl.training.trainer import Trainer
 
 COMMON = ("train.precision=float64", "model.num_clusters=4", "model.observed_mix=0")
@@ -81,6 +87,12 @@ def _uneven(graph, num_parts, seed):
 
 def _inputs(data, settings):
     graph, feat = data
+    if "model.encoder=smooth" in settings:
+        # A node with neither edges nor features is as far from all first centroids of k-means, so
+        # that rounding chooses its cluster.
+        feat = feat.tolil()
+        feat[149, 0] = 1
+        feat = feat.tocsr()
     noisy = Perturbed(graph, torch.zeros(graph.num_edges, dtype=torch.bool), 0, 0)
     config = load_config(None, list(settings))
     return Inputs(config, config, None, noisy, feat, feat, feat.shape[1], [])
@@ -95,14 +107,16 @@ def _single(data, settings):
 def _several(data, settings, size, checkpoints=None, epochs=None):
     """TrainingResult, rows, trainers and last checkpoints of so many ranks."""
     inputs = _inputs(data, settings)
-    preparation = prepare(inputs.noisy.graph, inputs.feat, inputs.config, lambda line: None)
-    of_ranks = split_among_ranks(inputs, preparation, size)
+    graph, feat = inputs.noisy.graph, inputs.feat
+    static = candidates_that_stay(graph, feat, inputs.config, StageClock())
+    of_ranks = split_among_ranks(WholeData(inputs, static), size)
     lock, rows = threading.Lock(), []
 
     def one(ranks):
         states = []
+        own, _ = prepare_rank(of_ranks[ranks.rank], inputs.config, ranks, lambda line: None)
         trainer = ShardTrainer(
-            of_ranks[ranks.rank],
+            own,
             inputs.config,
             ranks,
             hooks=Hooks(record=rows.append, save=lambda state: states.append(copy.deepcopy(state))),

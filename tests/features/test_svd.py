@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.utils.extmath import randomized_svd
 
 from user_dgl.errors import InputError
 from user_dgl.features import svd
@@ -86,3 +87,28 @@ def test_axes_give_other_rows_their_components(feat):
     # Sums of 7 products in float32, in any order.
     bound = 7 * np.finfo(np.float32).eps * (abs(feat) @ abs(axes)).max()
     np.testing.assert_allclose(feat @ axes, components, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("shape", [(300, 500), (500, 300), (90, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dense", [False, True])
+def test_randomised_svd_is_that_of_scikit_learn(shape, dtype, dense, monkeypatch):
+    monkeypatch.setattr(svd, "_TALL", 20_000)
+    feat = sp.random(*shape, 0.05, format="csr", dtype=dtype, rng=np.random.default_rng(0))
+    if dense:
+        feat = feat.toarray()
+    left, values, right = randomized_svd(feat, 32, random_state=3)
+    components, axes = svd_with_axes(feat, 32, 3, dtype=dtype)
+    expected = left * values
+    expected[np.asarray(feat.sum(1)).ravel() == 0] = 0
+    np.testing.assert_array_equal(components, expected)
+    np.testing.assert_array_equal(axes, right.T)
+    assert components.dtype == axes.dtype == dtype
+
+
+def test_rows_of_zeros_stay_zero():
+    feat = np.random.default_rng(0).normal(size=(40, 30))
+    feat[[0, 7, 39]] = 0
+    for given in (feat, sp.csr_matrix(feat)):
+        components = truncated_svd(given, 30, 0)
+        np.testing.assert_array_equal(np.flatnonzero(~components.any(axis=1)), [0, 7, 39])

@@ -39,6 +39,12 @@ class ThreadRanks(Ranks):
         items = self._all(item)
         return items if self.first else None
 
+    def all_gather(self, item, what):
+        return self._all(item)
+
+    def broadcast_from_first(self, make, what):
+        return self._all(make() if self.first else None)[0]
+
     def run_on_all(self, make, what):
         made = make()  # a rank that fails breaks the barrier for all ranks
         self._all(what)

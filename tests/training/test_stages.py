@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from user_dgl.cleaning.priors import prior_of
 from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.config import SyntheticConfig, default_config, load_config
 from user_dgl.data import block_model
-from user_dgl.structure.priors import prior_of
 from user_dgl.training.stages import prepare
 
 

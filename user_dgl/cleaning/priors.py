@@ -10,6 +10,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.cleaning.posterior import NOISY, edge_posterior
 from user_dgl.config import CriticConfig, StructureConfig
 from user_dgl.features.cosine import row_dots
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.graph import Graph
 from user_dgl.structure.critic import score_edges
 from user_dgl.structure.false_discovery import EdgeScores
@@ -39,6 +40,7 @@ def prior_of(
     seed: int,
     engine: str,
     held_out: np.ndarray | None = None,
+    held: Rows = ALL,
 ) -> Prior:
     """Compute the first weight of each observed edge in A'.
 
@@ -59,13 +61,22 @@ def prior_of(
     engine : str
     held_out : int64 (H,), optional
         Keys of pairs that a critic must not use as random pairs.
+    held : Rows
+        Of several processes, each finds the weights of its local graph. ``link_critic`` needs the
+        whole graph, and ``posterior`` is ``critic`` then.
     """
-    if config.prior == "uniform" or not config.learnable or not graph.num_edges:
+    if config.prior == "uniform" or not config.learnable or not held.num_edges(graph):
         return Prior(graph.edge_weight)
-    if config.prior in _CRITICS:
-        critic_scores = _CRITICS[config.prior](graph, feat, config.critic, seed, engine, held_out)
-        return Prior(_in_graph(graph, critic_scores.weight), critic_scores)
-    return Prior(_in_graph(graph, cosine_weight(graph, feat, config.prior_power)))
+    if config.prior == "feature_cosine":
+        return Prior(_in_graph(graph, cosine_weight(graph, feat, config.prior_power, held)))
+    asked = (graph, feat, config.critic, seed, engine, held_out)
+    if config.prior == "critic":
+        critic_scores = score_edges(*asked, held)
+    elif config.prior == "posterior":
+        critic_scores = trusted_edges(*asked, held)
+    else:
+        critic_scores = score_edges_by_links(*asked)
+    return Prior(_in_graph(graph, critic_scores.weight), critic_scores)
 
 
 def trusted_edges(
@@ -75,6 +86,7 @@ def trusted_edges(
     seed: int,
     engine: str,
     held_out: np.ndarray | None = None,
+    held: Rows = ALL,
 ) -> EdgeScores:
     """Weights of the critic or, where many edges look random, those of two judges.
 
@@ -83,23 +95,19 @@ def trusted_edges(
     and tells noise from edges better: random flips of as many edges as a third of A' are found with
     an AUC of 95 instead of 93 percent on Cora, and of 95 instead of 91 on Wiki.
 
+    The judges need the whole graph. Processes that share a graph do not ask them.
+
     Parameters and returned value are those of `user_dgl.structure.critic.score_edges`.
     """
     # The judges start from the critic's weights as they are, whatever their power in A' is.
-    critic = score_edges(graph, feat, replace(config, power=1.0), seed, engine, held_out)
+    critic = score_edges(graph, feat, replace(config, power=1.0), seed, engine, held_out, held)
     found = critic
-    if critic.noise_share is not None and critic.noise_share >= NOISY:
+    share = critic.noise_share
+    if held.alone and share is not None and share >= NOISY:
         posterior = edge_posterior(graph, feat, seed, engine, critic, held_out)
         if posterior is not None and posterior.feature_judge is not None:
             found = EdgeScores(posterior.probability, posterior.noise_share, by_judges=True)
     return replace(found, weight=found.weight**config.power, power=config.power)
-
-
-_CRITICS = {
-    "critic": score_edges,
-    "link_critic": score_edges_by_links,
-    "posterior": trusted_edges,
-}
 
 
 def _in_graph(graph: Graph, factor: np.ndarray) -> torch.Tensor:
@@ -108,7 +116,7 @@ def _in_graph(graph: Graph, factor: np.ndarray) -> torch.Tensor:
     return weight if graph.weight is None else weight * graph.weight
 
 
-def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray:
+def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float, held: Rows = ALL) -> np.ndarray:
     r"""Compute weights of edges from the cosine of the features of their ends (not in the paper).
 
     With :math:`c_e` the cosine and :math:`\bar c` its mean over the edges, the weight is
@@ -117,17 +125,18 @@ def cosine_weight(graph: Graph, feat: sp.csr_matrix, power: float) -> np.ndarray
     Parameters
     ----------
     graph : Graph
-    feat : scipy CSR (N, F)
+    feat : scipy CSR (n, F)
     power : float
         p.
+    held : Rows
 
     Returns
     -------
     float32 (E,)
     """
     ends = graph.src.numpy(), graph.dst.numpy()
-    cosine = row_dots(normalize(feat), *ends).astype(np.float32)
-    mean = cosine.mean()
+    cosine = row_dots(held.extend(normalize(feat)), *ends).astype(np.float32)
+    mean = held.mean_of_pairs(cosine)
     if mean <= 0:
         return np.ones_like(cosine)
     return np.clip(cosine / mean, 0.05, 4.0) ** power

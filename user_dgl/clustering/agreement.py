@@ -7,8 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score
 
+from user_dgl.features.rows import ALL, Rows
 
-def pairwise_nmi(clusterings: list[np.ndarray]) -> np.ndarray:
+
+def pairwise_nmi(clusterings: list[np.ndarray], held: Rows = ALL) -> np.ndarray:
     """NMI of each two clusterings, normalised by the arithmetic mean of their entropies.
 
     The values are those of scikit-learn's ``normalized_mutual_info_score``, but each clustering is
@@ -16,8 +18,9 @@ def pairwise_nmi(clusterings: list[np.ndarray]) -> np.ndarray:
 
     Parameters
     ----------
-    clusterings : list of int64 (N,)
-        Clusters from 0 on.
+    clusterings : list of int64 (n,)
+        Clusters from 0 on of the nodes that this process owns.
+    held : Rows
 
     Returns
     -------
@@ -28,8 +31,13 @@ def pairwise_nmi(clusterings: list[np.ndarray]) -> np.ndarray:
     >>> pairwise_nmi([halves, 1 - halves, parity]).tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    used = [np.unique(clusters, return_inverse=True)[1].ravel() for clusters in clusterings]
-    counts = [np.bincount(clusters).astype(np.float64) for clusters in used]
+    used, counts = [], []
+    for clusters in clusterings:
+        highest, _ = held.stacked(np.array([clusters.max(initial=-1)]))
+        number = int(highest.max()) + 1
+        sizes = held.sum(np.bincount(clusters, minlength=number))
+        used.append((np.cumsum(sizes > 0) - 1)[clusters])
+        counts.append(sizes[sizes > 0].astype(np.float64))
     entropies = [_entropy(sizes) for sizes in counts]
     agreement = np.zeros((len(used), len(used)))
     for i, j in itertools.combinations(range(len(used)), 2):
@@ -37,7 +45,8 @@ def pairwise_nmi(clusterings: list[np.ndarray]) -> np.ndarray:
         if shape == (1, 1):
             value = 1.0  # two single clusters are equal
         else:
-            table = np.bincount(used[i] * shape[1] + used[j], minlength=shape[0] * shape[1])
+            pairs = used[i] * shape[1] + used[j]
+            table = held.sum(np.bincount(pairs, minlength=shape[0] * shape[1]))
             shared = mutual_info_score(None, None, contingency=sp.csr_matrix(table.reshape(shape)))
             value = shared / ((entropies[i] + entropies[j]) / 2) if shared else 0.0
         agreement[i, j] = agreement[j, i] = value

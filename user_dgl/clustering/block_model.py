@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import torch
 from scipy.special import gammaln, xlogy
 
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.losses.code_length import EdgeSums, edge_bits
 
 # Shapes of the gamma prior that are tried. They reach from rates that share nothing (1/16) to rates
@@ -37,18 +38,22 @@ def indicator(clusters: np.ndarray, num_clusters: int) -> sp.csr_matrix:
     )
 
 
-def block_sums(adjacency: sp.csr_matrix, clusters: np.ndarray, num_clusters: int) -> np.ndarray:
+def block_sums(
+    adjacency: sp.csr_matrix, clusters: np.ndarray, num_clusters: int, held: Rows = ALL
+) -> np.ndarray:
     r"""Weight between clusters, :math:`M = Y^T A Y`, both directions of each edge.
 
     Time and memory are linear in the number of edges, plus K x K.
 
     Parameters
     ----------
-    adjacency : scipy CSR (N, N)
-        Symmetric.
-    clusters : int64 (N,)
+    adjacency : scipy CSR (n, n + h)
+        Symmetric. The rows of the nodes that this process owns; the other columns are those of the
+        halo (`user_dgl.features.rows`).
+    clusters : int64 (n,)
         0 to K - 1.
     num_clusters : int
+    held : Rows
 
     Returns
     -------
@@ -61,12 +66,13 @@ def block_sums(adjacency: sp.csr_matrix, clusters: np.ndarray, num_clusters: int
     """
     rows = np.repeat(clusters.astype(np.int64), np.diff(adjacency.indptr))
     flat = np.bincount(
-        rows * num_clusters + clusters[adjacency.indices],
+        rows * num_clusters + held.extend(clusters)[adjacency.indices],
         weights=adjacency.data,
         minlength=num_clusters**2,
     )
     # Without edges, NumPy counts in whole numbers.
-    return flat.astype(np.float64, copy=False).reshape(num_clusters, num_clusters)
+    flat = held.sum(flat.astype(np.float64, copy=False))
+    return flat.reshape(num_clusters, num_clusters)
 
 
 def block_bits(sums: np.ndarray) -> float:
@@ -191,7 +197,11 @@ def log_rates(sums: np.ndarray, prior: RatePrior) -> np.ndarray:
 
 
 def word_scores(
-    words: sp.csr_matrix, clusters: np.ndarray, num_clusters: int, concentration: float
+    words: sp.csr_matrix,
+    clusters: np.ndarray,
+    num_clusters: int,
+    concentration: float,
+    held: Rows = ALL,
 ) -> np.ndarray:
     r"""Logarithms :math:`\log (p(j | k) / p(j))` of how typical a column is for a cluster.
 
@@ -203,19 +213,20 @@ def word_scores(
 
     Parameters
     ----------
-    words : scipy CSR (N, F)
-        0 and 1.
-    clusters : int64 (N,)
+    words : scipy CSR (n, F)
+        0 and 1. The rows that this process owns.
+    clusters : int64 (n,)
     num_clusters : int
     concentration : float
         a, more than 0.
+    held : Rows
 
     Returns
     -------
     float64 (F, K)
         Finite. 0 for an empty cluster, and for a column without an occurrence.
     """
-    counts = np.asarray((words.T @ indicator(clusters, num_clusters)).todense())  # (F, K)
+    counts = held.sum((words.T @ indicator(clusters, num_clusters)).toarray())  # (F, K)
     in_column, in_cluster = counts.sum(1, keepdims=True), counts.sum(0)
     share = in_column / max(counts.sum(), 1.0)
     counts /= np.where(share > 0, share, 1.0)
@@ -231,6 +242,7 @@ def refine(
     rng: np.random.Generator,
     words: sp.csr_matrix | None = None,
     concentration: float = 1.0,
+    held: Rows = ALL,
 ) -> np.ndarray:
     r"""Move nodes to more likely clusters: classification EM (Celeux and Govaert, 1992).
 
@@ -256,23 +268,24 @@ def refine(
 
     Parameters
     ----------
-    adjacency : scipy CSR (N, N)
-        Symmetric, without self-loops.
-    clusters : int64 (N,)
+    adjacency : scipy CSR (n, n + h)
+        Symmetric, without self-loops. Rows as for `block_sums`.
+    clusters : int64 (n,)
         First clusters, 0 to K - 1. Not changed.
     num_clusters : int
     steps : int
         Most steps.
     rng : numpy.random.Generator
         Says which half moves.
-    words : scipy CSR (N, F), optional
+    words : scipy CSR (n, F), optional
         0 and 1.
     concentration : float
         As for `word_scores`; without ``words`` it counts for nothing.
+    held : Rows
 
     Returns
     -------
-    int64 (N,)
+    int64 (n,)
 
     Raises
     ------
@@ -288,30 +301,31 @@ def refine(
     if words is not None:
         movable |= np.diff(words.indptr) > 0
     degree = np.asarray(adjacency.sum(1)).ravel().astype(np.float64)
-    prior = RatePrior()
+    prior, num_nodes = RatePrior(), held.count(len(clusters))
     for step in range(steps):
-        sums = block_sums(adjacency, clusters, num_clusters)
+        sums = block_sums(adjacency, clusters, num_clusters, held)
         if step % _PRIOR_EVERY == 0:
             prior = evidence(sums)[1]
         typical = None
         if words is not None:
-            typical = word_scores(words, clusters, num_clusters, concentration)
+            typical = word_scores(words, clusters, num_clusters, concentration, held)
+        neighbors = adjacency @ indicator(held.extend(clusters), num_clusters)  # (n, K), sparse
         target, gain = _best_clusters(
-            adjacency, degree, clusters, sums, log_rates(sums, prior), words, typical
+            neighbors.tocsr(), degree, clusters, sums, log_rates(sums, prior), words, typical
         )
-        sizes = np.bincount(clusters, minlength=num_clusters)
+        sizes = held.sum(np.bincount(clusters, minlength=num_clusters))
         # The only node of a cluster stays, and must not keep the loop going.
         would = movable & (gain > 0) & (sizes[clusters] > 1)
-        if would.sum() <= _FEW * len(clusters):
+        if held.count(would.sum()) <= _FEW * num_nodes:
             break
-        moves = would & (rng.random(len(clusters)) < 0.5)
-        moves = _without_emptying(clusters, target, gain, moves, num_clusters)
+        moves = would & (held.own(rng.random(num_nodes)) < 0.5)
+        moves = _without_emptying(clusters, target, gain, moves, num_clusters, held)
         clusters = np.where(moves, target, clusters)
     return clusters
 
 
 def _best_clusters(
-    adjacency: sp.csr_matrix,
+    neighbors: sp.csr_matrix,
     degree: np.ndarray,
     clusters: np.ndarray,
     sums: np.ndarray,
@@ -319,9 +333,11 @@ def _best_clusters(
     words: sp.csr_matrix | None,
     typical: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best cluster of each node, int64 (N,), and the nats that it gains there, (N,)."""
+    """The best cluster of each own node, int64 (n,), and the nats that it gains there, (n,).
+
+    ``neighbors`` (n, K) has the weight of each node's edges to each cluster.
+    """
     num_clusters, num_nodes = len(sums), len(clusters)
-    neighbors = (adjacency @ indicator(clusters, num_clusters)).tocsr()  # (N, K), sparse
     expected = np.exp(logs) @ sums.sum(1) / (sums.sum() or 1.0)  # for one unit of degree
     target, gain = np.empty(num_nodes, dtype=np.int64), np.empty(num_nodes)
     height = max(1, _BLOCK_ENTRIES // num_clusters)
@@ -346,20 +362,25 @@ def _without_emptying(
     gain: np.ndarray,
     moves: np.ndarray,
     num_clusters: int,
+    held: Rows = ALL,
 ) -> np.ndarray:
     """Withdraw moves, those of least gain first, until no cluster in use would become empty."""
-    used = np.bincount(clusters, minlength=num_clusters) > 0
+    used = held.sum(np.bincount(clusters, minlength=num_clusters)) > 0
     moves = moves.copy()
     while True:
-        after = np.bincount(np.where(moves, target, clusters), minlength=num_clusters)
-        emptied = used & (after == 0)
+        after = np.where(moves, target, clusters)
+        emptied = used & (held.sum(np.bincount(after, minlength=num_clusters)) == 0)
         if not emptied.any():
             return moves
-        # Each pass lets at least one more node stay, so the loop ends.
-        leaving = np.flatnonzero(moves & emptied[clusters])
-        leaving = leaving[np.argsort(gain[leaving], kind="stable")]
-        _, first = np.unique(clusters[leaving], return_index=True)
-        moves[leaving[first]] = False
+        # Each pass lets at least one more node stay, so the loop ends. All processes look at the
+        # nodes of all, which is seldom needed.
+        everywhere, gains = held.all(clusters), held.all(gain)
+        leaving = np.flatnonzero(held.all(moves) & emptied[everywhere])
+        leaving = leaving[np.argsort(gains[leaving], kind="stable")]
+        _, first = np.unique(everywhere[leaving], return_index=True)
+        stays = np.zeros(len(everywhere), dtype=bool)
+        stays[leaving[first]] = True
+        moves &= ~held.own(stays)
 
 
 def entropy_bits(shares: np.ndarray) -> float:

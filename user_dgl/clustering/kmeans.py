@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
-from user_dgl.runtime.progress import steps
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.runtime.streams import Stream, stream_rng
 
 MINI_BATCH_ABOVE = 100_000
@@ -30,6 +31,8 @@ _STEPS_ON_ALL, _SHARE_ON_ALL = 3, 8
 _STEPS_ON_SAMPLE = 30
 # Starts whose sums of squares differ by less have found the same clusters.
 _SAME = 1e-4
+# Points whose distances to all centroids are computed at a time.
+_BLOCK = 8192
 
 
 def kmeans(
@@ -39,6 +42,7 @@ def kmeans(
     num_starts: int = 20,
     max_steps: int | None = None,
     seeding_sample: int | None = None,
+    held: Rows = ALL,
 ) -> np.ndarray:
     """Cluster points by k-means++ with several starts.
 
@@ -52,7 +56,8 @@ def kmeans(
 
     Parameters
     ----------
-    points : ndarray (N, d)
+    points : ndarray (n, d)
+        The rows that this process has of all points (N, d).
     num_clusters : int
     seed : int
     num_starts : int
@@ -62,22 +67,25 @@ def kmeans(
     seeding_sample : int, optional
         Number of points among which k-means++ draws the first centroids, if not all. With many
         clusters, k-means++ takes longer than all steps after it.
+    held : Rows
+        Without starts on a sample, the first process has all points.
 
     Returns
     -------
-    int64 ndarray (N,)
+    int64 ndarray (n,)
         Clusters in 0..num_clusters-1. The same seed gives the same result, bit for bit.
     """
-    num_clusters = min(num_clusters, len(points))
+    number = held.count(len(points))
+    num_clusters = min(num_clusters, number)
     sample = max(_SAMPLE_PER_CLUSTER * num_clusters, _LEAST_SAMPLE)
     if (
         max_steps is None
         and seeding_sample is None
         and num_clusters <= _MOST_SAMPLED_CLUSTERS
-        and len(points) >= max(_SAMPLED_FROM, 2 * sample)
+        and number >= max(_SAMPLED_FROM, 2 * sample)
     ):
         with _one_thread_without_warnings():
-            return _kmeans_by_sample(points, num_clusters, seed, num_starts, sample)
+            return _kmeans_by_sample(points, number, num_clusters, seed, num_starts, sample, held)
     settings: dict[str, Any] = {
         "n_clusters": num_clusters,
         "n_init": num_starts,
@@ -85,15 +93,15 @@ def kmeans(
     }
     if max_steps is not None:
         settings["max_iter"] = max_steps
-    if seeding_sample is not None and num_clusters <= seeding_sample < len(points):
+    if seeding_sample is not None and num_clusters <= seeding_sample < number:
         settings["init"] = partial(_seeds_of_sample, seeding_sample)
-    if len(points) > MINI_BATCH_ABOVE:
+    if number > MINI_BATCH_ABOVE:
         batch = max(4096, num_clusters)
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
     else:
         model = KMeans(**settings)
     with _one_thread_without_warnings():
-        return model.fit_predict(points).astype(np.int64)
+        return held.by_first(points, model.fit_predict).astype(np.int64)
 
 
 @contextmanager
@@ -110,21 +118,34 @@ def _one_thread_without_warnings() -> Iterator[None]:
 
 
 def _kmeans_by_sample(
-    points: np.ndarray, num_clusters: int, seed: int, num_starts: int, size: int
+    points: np.ndarray,
+    number: int,
+    num_clusters: int,
+    seed: int,
+    num_starts: int,
+    size: int,
+    held: Rows,
 ) -> np.ndarray:
-    """Clusters (N,) of the best start: all starts on a sample, the best of them on all points."""
+    """Clusters (n,) of the best start: all starts on a sample, the best of them on all points."""
     rng = stream_rng(seed, Stream.KMEANS_SAMPLE)
-    sample = points[rng.choice(len(points), size, replace=False)]
+    sample = held.pick(points, rng.choice(number, size, replace=False))
     seeding = max(_SEEDING_PER_CLUSTER * num_clusters, _LEAST_SEEDING)
-    found: list[tuple[float, np.ndarray]] = []
-    for _ in steps(range(num_starts)):
+    draws = [
+        (rng.choice(size, seeding, replace=False), int(rng.integers(2**31)))
+        for _ in range(num_starts)
+    ]
+
+    def started(draw: tuple[np.ndarray, int]) -> tuple[float, np.ndarray]:
+        """Sum of squares and centroids of a start."""
         # scikit-learn's k-means++ is several times faster in float64.
-        drawn = sample[rng.choice(size, seeding, replace=False)].astype(np.float64)
-        first = kmeans_plusplus(drawn, num_clusters, random_state=int(rng.integers(2**31)))[0]
-        started = KMeans(
+        drawn = sample[draw[0]].astype(np.float64)
+        first = kmeans_plusplus(drawn, num_clusters, random_state=draw[1])[0]
+        model = KMeans(
             num_clusters, init=first.astype(points.dtype), n_init=1, max_iter=_STEPS_ON_SAMPLE
         ).fit(sample)
-        found.append((started.inertia_, started.cluster_centers_))
+        return model.inertia_, model.cluster_centers_
+
+    found = held.share_out(draws, started)
     found.sort(key=lambda start: start[0])
     # Starts that have found the same clusters would do the same on all points.
     different = [found[0]]
@@ -132,10 +153,45 @@ def _kmeans_by_sample(
         if start[0] > different[-1][0] * (1 + _SAME):
             different.append(start)
     ended = [
-        KMeans(num_clusters, init=centers, n_init=1, max_iter=_STEPS_ON_ALL).fit(points)
+        _lloyd(points, centers, _STEPS_ON_ALL, held)
         for _, centers in different[: -(-num_starts // _SHARE_ON_ALL)]
     ]
-    return min(ended, key=lambda model: model.inertia_).labels_.astype(np.int64)
+    return min(ended, key=lambda end: end[0])[1]
+
+
+def _lloyd(
+    points: np.ndarray, centers: np.ndarray, steps: int, held: Rows
+) -> tuple[float, np.ndarray]:
+    """Sum of squares and clusters (n,) after so many steps of k-means on all points.
+
+    The sums of each cluster are added over the processes. An empty cluster keeps its centroid.
+    """
+    # Distances of points far from 0 would lose the digits that differ between them.
+    middle = centers.mean(0)
+    centers = centers - middle
+    clusters, distances = np.empty(len(points), dtype=np.int64), 0.0
+    for step in range(steps + 1):
+        sums, sizes = np.zeros(centers.shape), np.zeros(len(centers))
+        squares, doubled = np.einsum("ij,ij->i", centers, centers), -2 * centers.T
+        for start in range(0, len(points), _BLOCK):
+            block = points[start : start + _BLOCK] - middle
+            # The squares of the distances, less those of the points.
+            distance = block @ doubled
+            distance += squares
+            nearest = distance.argmin(1)
+            clusters[start : start + _BLOCK] = nearest
+            if step == steps:
+                distances += float(np.square(block).sum(dtype=np.float64))
+                distances += float(distance.min(1).sum(dtype=np.float64))
+                continue
+            ones, ends = np.ones(len(block), dtype=block.dtype), np.arange(len(block) + 1)
+            sums += sp.csr_matrix((ones, nearest, ends), shape=distance.shape).T @ block
+            sizes += np.bincount(nearest, minlength=len(centers))
+        if step < steps:
+            sums, sizes = held.sum(sums), held.sum(sizes)
+            means = sums / np.maximum(sizes, 1)[:, None]
+            centers = np.where(sizes[:, None] > 0, means, centers).astype(points.dtype)
+    return float(held.sum(np.array([distances]))[0]), clusters
 
 
 def _seeds_of_sample(

@@ -21,11 +21,12 @@ import math
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.linalg import svdvals
+from scipy.linalg import qr, svdvals
 
 from user_dgl.clustering.smoothed_view import smoothed_embedding
 from user_dgl.config import ModelConfig
 from user_dgl.errors import InputError
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.graph import Graph
 
 # Singular values below this share of the largest one are rounding errors of 0.
@@ -51,6 +52,7 @@ def num_clusters_curve(
     config: ModelConfig,
     seed: int,
     engine: str,
+    held: Rows = ALL,
 ) -> dict[int, float]:
     r"""Compute the slope of the singular values at each number of clusters.
 
@@ -60,14 +62,15 @@ def num_clusters_curve(
     Parameters
     ----------
     graph : Graph
-        Observed graph.
+        Observed graph, or a local graph of it (`user_dgl.features.rows`).
     weight : Tensor (E,)
         First weights of A'.
-    feat : scipy CSR (N, F)
+    feat : scipy CSR (n, F)
     config : ModelConfig
         ``auto_clusters`` is the range and ``smooth`` has the settings of the smoothing.
     seed : int
     engine : str
+    held : Rows
 
     Returns
     -------
@@ -80,9 +83,9 @@ def num_clusters_curve(
         The features have too few columns to distinguish ``low`` clusters from more clusters.
     """
     low = config.auto_clusters.low
-    high = most_considered(config, graph.num_nodes)
-    points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine)
-    curve = spectral_slopes(points, low, high)
+    high = most_considered(config, held.count(feat.shape[0]))
+    points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
+    curve = spectral_slopes(points, low, high, held)
     if not curve:
         raise InputError(
             f"model.num_clusters=auto: features of {points.shape[1]} columns are too "
@@ -92,14 +95,16 @@ def num_clusters_curve(
     return curve
 
 
-def spectral_slopes(points: np.ndarray, low: int, high: int) -> dict[int, float]:
+def spectral_slopes(points: np.ndarray, low: int, high: int, held: Rows = ALL) -> dict[int, float]:
     r"""Slopes :math:`\log(\sigma_k / \sigma_{k+1}) / \log((k + 1) / k)` for k from low to high.
 
     Parameters
     ----------
-    points : ndarray (N, d)
+    points : ndarray (n, d)
+        The rows that this process has of all points (N, d).
     low, high : int
         The result contains only those k that are less than N and d.
+    held : Rows
 
     Returns
     -------
@@ -111,7 +116,11 @@ def spectral_slopes(points: np.ndarray, low: int, high: int) -> dict[int, float]
     >>> list(slopes), max(slopes, key=slopes.get)
     ([2, 3, 4, 5], 4)
     """
-    spectrum = svdvals(points.astype(np.float64))
+    exact = points.astype(np.float64)
+    if not held.alone:
+        # The triangular factors of the rows of all processes have the singular values of all rows.
+        exact, _ = held.stacked(qr(exact, mode="economic", check_finite=False)[1])
+    spectrum = svdvals(exact)
     spectrum = np.maximum(spectrum, max(_ROUNDING * spectrum[0], np.finfo(np.float64).tiny))
     return {
         k: float(np.log(spectrum[k - 1] / spectrum[k]) / np.log((k + 1) / k))

@@ -13,7 +13,7 @@ used.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,10 +31,12 @@ from user_dgl.clustering.block_model import (
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.clustering.graph_clustering import GraphCandidate, graph_clustering
 from user_dgl.clustering.kmeans import kmeans
+from user_dgl.clustering.smoothing import Smoothing, projected, to_power
 from user_dgl.config import SmoothConfig
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.features.svd import svd_with_axes
 from user_dgl.graph import Graph
-from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.graph.propagation import smooth
 from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 
@@ -108,8 +110,9 @@ class SmoothedView:
 
     Attributes
     ----------
-    points : float32 Tensor (N, d)
-        Projected features that the encoder smooths.
+    points : Tensor (N, d)
+        Projected features that the encoder smooths. A process of several has those of its own
+        nodes, and their clusters.
     hops : int
         Number of smoothing steps.
     self_share : float
@@ -120,7 +123,7 @@ class SmoothedView:
         k-means of the smoothed points.
     clusters : int64 (N,)
         The k-means clusters after nodes were moved to save more bits.
-    centroids : float32 Tensor (K, d)
+    centroids : Tensor (K, d)
         Mean smoothed point of each of ``clusters``, scaled to norm 1; 0 for an empty cluster.
     candidates : list of ViewCandidate, or of GraphCandidate
         Views that were compared.
@@ -128,7 +131,7 @@ class SmoothedView:
         Bits that ``clusters`` save on ``edges`` and on ``features``.
     warnings : list of str
         Says where no structure was found in the edges or in the features.
-    projection : float32 Tensor (F, d) or None
+    projection : Tensor (F, d) or None
         Matrix that maps features with rows of norm 1 to ``points``. If the randomised SVD has fewer
         components than the features have columns, the points are approximate. None in a part of a
         view.
@@ -180,6 +183,7 @@ def smoothed_view(
     num_clusters: int,
     seed: int,
     engine: str,
+    held: Rows = ALL,
 ) -> SmoothedView:
     r"""Make the views that the settings leave open, and choose one by the bits that it saves.
 
@@ -192,10 +196,11 @@ def smoothed_view(
     Parameters
     ----------
     graph : Graph
-        Observed graph.
+        Observed graph, or a local graph of it (`user_dgl.features.rows`).
     weight : Tensor (E,)
         First weights of A'.
-    feat : scipy CSR (N, F)
+    feat : scipy CSR (n, F)
+        float32, or float64 for a view in float64.
     config : SmoothConfig
         ``hops``, ``self_share`` and ``weight_power`` are chosen where they are None. Features alone
         are compared too if ``self_share`` is None.
@@ -203,35 +208,41 @@ def smoothed_view(
         K.
     seed : int
     engine : str
+    held : Rows
     """
     rows, width = normalize(feat), min(4 * num_clusters, 64)
-    reduced, components = map(torch.from_numpy, svd_with_axes(rows, config.num_components, seed))
-    code = CodeBits(graph.to_scipy().astype(np.float64), feat, reduced[:, :width])
-    views = list(_open_values(graph, config, weight))
+    decomposed = svd_with_axes(rows, config.num_components, seed, held, rows.dtype)
+    reduced, components = map(torch.from_numpy, decomposed)
+    adjacency = graph.to_scipy().astype(np.float64)
+    if len(reduced) < graph.num_nodes:  # without the halo
+        adjacency = adjacency[: len(reduced)]
+    code = CodeBits(adjacency, feat, reduced[:, :width], held)
+    smoothing = Smoothing(graph, weight, engine, held)
+    views = list(_open_values(graph, config, weight, held))
     candidates, axes, found = [], [], []
-    for view, smoothed in steps(_smoothed(graph, weight, reduced, views, engine), len(views)):
-        projected = _projected(smoothed, width)
-        clusters = kmeans(projected.embedding, num_clusters, seed, _STARTS)
+    for view, smoothed in steps(smoothing.views(reduced, views), len(views)):
+        on_axes = projected(smoothed, width, held)
+        clusters = kmeans(on_axes.embedding, num_clusters, seed, _STARTS, held=held)
         edges = code.edges(clusters, num_clusters)
         words, _ = code.features(clusters, num_clusters)
-        score = _score(edges + words, clusters)
+        score = _score(edges + words, clusters, num_clusters, held)
         candidates.append(ViewCandidate(*view, edges, words, score))
-        axes.append(projected.axes)
+        axes.append(on_axes.axes)
         found.append(clusters)
-        del smoothed, projected
+        del smoothed, on_axes
     warnings = _without_structure(graph, code, candidates, found, num_clusters, seed)
     if warnings and config.source == "auto":
         # Features that say nothing would hide the clusters of the graph.
-        alone = graph_view(graph, num_clusters, seed)
+        alone = _shared_graph_view(graph, num_clusters, seed, held)
         words, _ = code.features(alone.clusters, num_clusters)
-        score = _score(alone.refined_bits["edges"] + words, alone.clusters)
+        score = _score(alone.refined_bits["edges"] + words, alone.clusters, num_clusters, held)
         if score > max(each.score for each in candidates):
             warnings.append("the clusters come from the edges alone, which saves most bits")
             return replace(alone, warnings=[*warnings, *alone.warnings])
-    chosen, candidates = choose(candidates, found)
+    chosen, candidates = choose(candidates, found, held)
     winner, points = candidates[chosen], reduced @ axes[chosen]
-    embedding = _embedding(graph, weight, points, winner, engine)
-    first = kmeans(embedding, num_clusters, seed)
+    embedding = _embedding(smoothing, points, winner)
+    first = kmeans(embedding, num_clusters, seed, held=held)
     clusters, (edges, words) = _refined(code, first, num_clusters, seed)
     return SmoothedView(
         points,
@@ -240,7 +251,7 @@ def smoothed_view(
         winner.weight_power,
         first,
         clusters,
-        _centroids(embedding, clusters, num_clusters),
+        _centroids(embedding, clusters, num_clusters, held),
         candidates,
         {"edges": edges, "features": words},
         warnings,
@@ -282,10 +293,29 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
     )
 
 
-def _centroids(points: np.ndarray, clusters: np.ndarray, num_clusters: int) -> torch.Tensor:
-    """Mean point of each cluster with norm 1 (K, d), float32."""
-    means = indicator(clusters, num_clusters).T @ points
-    return torch.from_numpy(normalize(means).astype(np.float32, copy=False))
+def _shared_graph_view(graph: Graph, num_clusters: int, seed: int, held: Rows) -> SmoothedView:
+    """The graph view that the first process makes, with the rows of the own nodes."""
+    whole = held.whole(graph)
+
+    def make() -> SmoothedView:
+        assert whole is not None, "the first process has the whole graph"
+        return graph_view(whole, num_clusters, seed)
+
+    view = held.first(make)
+    return replace(
+        view,
+        points=torch.from_numpy(held.own(view.points.numpy())),
+        kmeans=held.own(view.kmeans),
+        clusters=held.own(view.clusters),
+    )
+
+
+def _centroids(
+    points: np.ndarray, clusters: np.ndarray, num_clusters: int, held: Rows = ALL
+) -> torch.Tensor:
+    """Mean point of each cluster with norm 1 (K, d)."""
+    means = held.sum(indicator(clusters, num_clusters).T @ points)
+    return torch.from_numpy(normalize(means).astype(points.dtype, copy=False))
 
 
 def _without_structure(
@@ -308,10 +338,10 @@ def _without_structure(
             "the features save no bits in any clustering: they say nothing about clusters"
         )
     alone = [i for i, each in enumerate(candidates) if each.self_share == 1]
-    if alone and graph.num_edges:
-        rng = stream_rng(seed, Stream.CHANCE)
+    if alone and code.held.num_edges(graph):
+        rng, everywhere = stream_rng(seed, Stream.CHANCE), code.held.all(clusters[alone[0]])
         by_chance = [
-            code.edges(rng.permutation(clusters[alone[0]]), num_clusters)
+            code.edges(code.held.own(rng.permutation(everywhere)), num_clusters)
             for _ in range(_PERMUTATIONS)
         ]
         limit = np.mean(by_chance) + _LEAST_Z * np.std(by_chance)
@@ -326,7 +356,7 @@ def _without_structure(
 
 
 def choose(
-    candidates: list[ViewCandidate], clusters: list[np.ndarray]
+    candidates: list[ViewCandidate], clusters: list[np.ndarray], held: Rows = ALL
 ) -> tuple[int, list[ViewCandidate]]:
     r"""Choose a candidate: of those with nearly the best score, the one most like all others.
 
@@ -340,8 +370,9 @@ def choose(
     Parameters
     ----------
     candidates : list of ViewCandidate
-    clusters : list of int64 (N,)
+    clusters : list of int64 (n,)
         Clusters of each candidate.
+    held : Rows
 
     Returns
     -------
@@ -349,7 +380,7 @@ def choose(
         Place of the chosen one, and the candidates with ``agreement`` and ``chosen``.
     """
     number = len(candidates)
-    agreement = (100 * pairwise_nmi(clusters)).sum(1) / max(number - 1, 1)
+    agreement = (100 * pairwise_nmi(clusters, held)).sum(1) / max(number - 1, 1)
     best = max(each.score for each in candidates)
     near = [i for i, each in enumerate(candidates) if each.score >= best - _NEAR * abs(best)]
     chosen = max(near, key=agreement.__getitem__)
@@ -359,9 +390,10 @@ def choose(
     ]
 
 
-def _score(bits: float, clusters: np.ndarray) -> float:
+def _score(bits: float, clusters: np.ndarray, num_clusters: int, held: Rows) -> float:
     """The bits divided by the root of the entropy of the sizes; bits that are not saved as such."""
-    entropy = entropy_bits(np.bincount(clusters) / len(clusters))
+    sizes = held.sum(np.bincount(clusters, minlength=num_clusters))
+    entropy = entropy_bits(sizes / sizes.sum())
     return bits / math.sqrt(max(entropy, _LEAST_ENTROPY)) if bits > 0 else bits
 
 
@@ -379,31 +411,20 @@ def _refined(
         stream_rng(seed, Stream.BLOCK_MODEL),
         code.words,
         concentration,
+        code.held,
     )
     after = code.edges(moved, num_clusters), code.features(moved, num_clusters)[0]
     return (moved, after) if sum(after) > edges + words else (clusters, (edges, words))
 
 
-def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
-    r"""Weights of A' (P,), in which the ratio to the weights of A is raised to a power.
-
-    With :math:`w` in A' and :math:`a` in A, the result is :math:`a (w / a)^p`.
-    """
-    if power == 1:
-        return weight
-    if graph.weight is None:
-        return weight**power
-    return graph.weight * (weight / graph.weight) ** power
-
-
 def _open_values(
-    graph: Graph, config: SmoothConfig, weight: torch.Tensor
+    graph: Graph, config: SmoothConfig, weight: torch.Tensor, held: Rows
 ) -> Iterator[tuple[int, float, float]]:
     """Hops, own share and power of each view that the settings leave open."""
     hops = HOPS if config.hops is None else (config.hops,)
     shares = SELF_SHARES if config.self_share is None else (config.self_share,)
     powers = WEIGHT_POWERS if config.weight_power is None else (config.weight_power,)
-    if bool((weight == graph.edge_weight).all()):
+    if not held.count_pairs((weight != graph.edge_weight).numpy()):
         powers = powers[-1:]  # all powers are the same
     for power in powers:
         for number in hops:
@@ -415,54 +436,11 @@ def _open_values(
         yield hops[0], 1.0, powers[-1]
 
 
-def _smoothed(
-    graph: Graph,
-    weight: torch.Tensor,
-    x: torch.Tensor,
-    views: list[tuple[int, float, float]],
-    engine: str,
-) -> Iterator[tuple[tuple[int, float, float], torch.Tensor]]:
-    """Smooth x (N, d) for each view; views that differ only in hops or share do it once."""
-    for power in dict.fromkeys(power for _, _, power in views):
-        propagation = Propagation.of(graph, to_power(graph, weight, power), engine)
-        step, total = x, torch.zeros_like(x)
-        most = max(hops for hops, share, own in views if own == power)
-        alone = all(share == 1 for _, share, own in views if own == power)
-        for hop in range(1, 1 if alone else most + 1):
-            step = propagation(step)
-            total.add_(step)
-            for hops, share, own in views:
-                if (hops, own) == (hop, power) and share < 1:
-                    mixed = total * ((1 - share) / hops)
-                    yield (hops, share, power), mixed.add_(x, alpha=share)
-        for hops, share, own in views:
-            if own == power and share == 1:
-                yield (hops, share, power), x
-
-
-def _embedding(
-    graph: Graph, weight: torch.Tensor, points: torch.Tensor, view: ViewCandidate, engine: str
-) -> np.ndarray:
-    """Smooth projected points (N, width) as the encoder does, with rows of norm 1."""
-    propagation = Propagation.of(graph, to_power(graph, weight, view.weight_power), engine)
+def _embedding(smoothing: Smoothing, points: torch.Tensor, view: ViewCandidate) -> np.ndarray:
+    """Smooth projected points (n, width) as the encoder does, with rows of norm 1."""
+    propagation = smoothing.propagation(view.weight_power, points.dtype)
     smoothed = smooth(propagation, points, view.hops, view.self_share)
     return normalize(smoothed.numpy(), copy=False)
-
-
-class _Projected(NamedTuple):
-    """Axes (d, width) of a smoothed view, and the points on them with rows of norm 1."""
-
-    axes: torch.Tensor
-    embedding: np.ndarray
-
-
-def _projected(smoothed: torch.Tensor, width: int) -> _Projected:
-    """Project smoothed rows to the leading right singular vectors of the rows of norm 1."""
-    rows = torch.nn.functional.normalize(smoothed, dim=1)
-    # The vectors are the eigenvectors of a matrix (d, d), which takes one product to make.
-    gram = (rows.t() @ rows).double()
-    axes = torch.linalg.eigh(gram).eigenvectors[:, -width:].flip(1).to(rows.dtype)
-    return _Projected(axes, normalize((rows @ axes).numpy(), copy=False))
 
 
 def smoothed_embedding(
@@ -473,11 +451,16 @@ def smoothed_embedding(
     num_clusters: int,
     seed: int,
     engine: str,
+    held: Rows = ALL,
 ) -> np.ndarray:
-    """Embedding (N, d) of a view without a choice: values that are open have their defaults."""
-    reduced = torch.from_numpy(svd_with_axes(normalize(feat), config.num_components, seed)[0])
+    """Embedding (n, d) of a view without a choice: values that are open have their defaults."""
+    rows = normalize(feat)
+    reduced = torch.from_numpy(
+        svd_with_axes(rows, config.num_components, seed, held, rows.dtype)[0]
+    )
     share = DEFAULT_SELF_SHARE if config.self_share is None else config.self_share
     power = 1.0 if config.weight_power is None else config.weight_power
     view = (config.hops or DEFAULT_HOPS, share, power)
-    (smoothed,) = (x for _, x in _smoothed(graph, weight, reduced, [view], engine))
-    return _projected(smoothed, min(4 * num_clusters, 64)).embedding
+    smoothing = Smoothing(graph, weight, engine, held)
+    (smoothed,) = (x for _, x in smoothing.views(reduced, [view]))
+    return projected(smoothed, min(4 * num_clusters, 64), held).embedding

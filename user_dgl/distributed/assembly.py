@@ -9,6 +9,8 @@ import torch
 
 from user_dgl.clustering.smoothed_view import SmoothedView
 from user_dgl.config import Config
+from user_dgl.distributed.ranks import Ranks
+from user_dgl.distributed.rows import ShardRows
 from user_dgl.distributed.shards import RankData, shards_of
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, feature_digest
@@ -18,8 +20,18 @@ from user_dgl.pipeline.inputs import Inputs, read_inputs
 from user_dgl.pipeline.inspection import summary_lines
 from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, stream_rng
+from user_dgl.structure.candidates import Pairs
 from user_dgl.training.result import TrainingResult, empty_clusters
-from user_dgl.training.stages import Preparation, check_sizes, first_weight, initial_pairs, prepare
+from user_dgl.training.stages import (
+    Preparation,
+    candidates_that_stay,
+    check_sizes,
+    first_weight,
+    initial_pairs,
+    needs_whole_graph,
+    prepare,
+    weigh_and_view,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,21 +73,67 @@ class RankResult:
     epoch_seconds: list[float]
 
 
-def read_and_prepare(
-    config: Config, log: Callable[[str], None], stages: StageClock
-) -> tuple[Inputs, Preparation]:
-    """Load the data and run the stages before training, on the whole graph."""
+@dataclass(frozen=True, eq=False)
+class WholeData:
+    """The whole graph, before it is cut.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    static_candidates : list of Pairs
+        As in `Preparation`.
+    preparation : Preparation or None
+        Results of the stages before training. None if the ranks run them.
+    """
+
+    inputs: Inputs
+    static_candidates: list[Pairs]
+    preparation: Preparation | None = None
+
+
+def read_whole(config: Config, log: Callable[[str], None], stages: StageClock) -> WholeData:
+    """Load the data and do what needs the whole graph: candidates, and stages only if they must."""
     with stages.stage("read"):
         inputs = read_inputs(config, log)
     for line in summary_lines(inputs.data):
         log(line)
     graph, feat = inputs.noisy.graph, inputs.feat
     check_sizes(graph, feat, inputs.config)
-    preparation = prepare(graph, feat, inputs.config, log, stages=stages)
-    return replace(inputs, config=preparation.config), preparation
+    assert feat is not None, "the whole graph is read with its features"
+    if not needs_whole_graph(inputs.config):
+        return WholeData(inputs, candidates_that_stay(graph, feat, inputs.config, stages))
+    prepared = prepare(graph, feat, inputs.config, log, stages=stages)
+    inputs = replace(inputs, config=prepared.config)
+    return WholeData(inputs, prepared.static_candidates, prepared)
 
 
-def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) -> list[RankData]:
+def prepare_rank(
+    data: RankData,
+    config: Config,
+    ranks: Ranks,
+    log: Callable[[str], None],
+    stages: StageClock | None = None,
+) -> tuple[RankData, Preparation | None]:
+    """Run the stages before training together with the other ranks, if they have not been run.
+
+    Returns
+    -------
+    RankData, Preparation or None
+        The data with the first weights and the view, and the results of the stages.
+    """
+    if data.first_weight is not None:
+        return data, None
+    held = ShardRows(data, ranks)
+    prepared = ranks.run_on_all(
+        lambda: weigh_and_view(held.graph, data.feat, config, log, stages=stages, held=held),
+        "the stages before training",
+    )
+    weight = first_weight(len(data.observed), data.observed, prepared.prior, config.structure)
+    view = None if prepared.view is None else replace(prepared.view, projection=None)
+    return replace(data, first_weight=weight, view=view), prepared
+
+
+def split_among_ranks(whole: WholeData, num_ranks: int) -> list[RankData]:
     """Split the data among the ranks.
 
     Raises
@@ -83,17 +141,19 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
     InputError
         There are more ranks than nodes.
     """
+    inputs, preparation = whole.inputs, whole.preparation
     config, graph, feat = inputs.config, inputs.noisy.graph, inputs.feat
     assert feat is not None, "the whole graph is read with its features"
     if num_ranks > graph.num_nodes:
         raise InputError(f"{num_ranks} processes for {graph.num_nodes} nodes: start fewer")
     rng = stream_rng(config.seed, Stream.CANDIDATES, 0)
-    pairs, observed = initial_pairs(
-        graph, config.structure, preparation.static_candidates, rng, feat
-    )
-    weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
+    pairs, observed = initial_pairs(graph, config.structure, whole.static_candidates, rng, feat)
+    weight = view = None
+    if preparation is not None:
+        weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
+        view = preparation.view
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
-    columns, view = ColumnStatistics.of(feat), preparation.view
+    columns, edge_of = ColumnStatistics.of(feat), observed.cumsum(0) - 1
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())
     if graph.weight is not None:
         digest.update(graph.weight.numpy().tobytes())
@@ -110,7 +170,8 @@ def split_among_ranks(inputs: Inputs, preparation: Preparation, num_ranks: int) 
                 feat[own.numpy()],
                 columns,
                 observed[shard.part.pairs],
-                weight[shard.part.pairs],
+                edge_of[shard.part.pairs[observed[shard.part.pairs]]],
+                None if weight is None else weight[shard.part.pairs],
                 None if view is None else _rows_of(view, own),
                 digest.hexdigest(),
             )

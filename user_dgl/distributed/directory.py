@@ -104,8 +104,8 @@ class PartitionDirectory:
             )
 
     def read_whole(self) -> dict[str, Any]:
-        """Read what `write` got for the first rank."""
-        return load_checkpoint(self.path / self.whole_file, _REMEDY)
+        """Read what `write` got for the first rank; it takes memory when the result needs it."""
+        return load_checkpoint(self.path / self.whole_file, _REMEDY, when_used=True)
 
     def read_rank_data(self, rank: int, size: int) -> RankData:
         """Read the data of a rank.
@@ -154,6 +154,7 @@ def _to_state(data: RankData) -> dict[str, Any]:
         "mean": torch.from_numpy(data.columns.mean),
         "variance": torch.from_numpy(data.columns.variance),
         "observed": data.observed,
+        "edges": data.edges,
         "first_weight": data.first_weight,
         "digest": data.digest,
         "view": None if view is None else _view_to_state(view),
@@ -205,6 +206,7 @@ def _from_state(state: dict[str, Any]) -> RankData:
         feat=sp.csr_matrix((feat["data"], feat["indices"], feat["indptr"]), shape=state["shape"]),
         columns=ColumnStatistics(state["mean"].numpy(), state["variance"].numpy()),
         observed=state["observed"],
+        edges=state["edges"],
         first_weight=state["first_weight"],
         view=None
         if view is None

@@ -9,7 +9,7 @@ import torch
 
 from user_dgl.config import Config
 from user_dgl.data import AttributedGraph, data_root
-from user_dgl.distributed.assembly import read_and_prepare, split_among_ranks
+from user_dgl.distributed.assembly import read_whole, split_among_ranks
 from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.graph import Graph
 from user_dgl.perturb import Perturbed
@@ -45,11 +45,11 @@ def write_partition(
     directory = PartitionDirectory(out)
     directory.check_free()
     stages = StageClock(log, shows_progress=True)
-    inputs, preparation = read_and_prepare(config, log, stages)
+    data = read_whole(config, log, stages)
     with stages.stage("partition"):
-        rank_data = split_among_ranks(inputs, preparation, num_parts)
-    sections = replace(ResultSections.of(preparation), stages=stages.entries)
-    whole = to_whole(inputs, sections)
+        rank_data = split_among_ranks(data, num_parts)
+    sections = replace(ResultSections.of(data.preparation), stages=stages.entries)
+    whole = to_whole(data.inputs, sections)
     root = str(data_root(config.data).resolve())
     resolved = replace(config, output_dir=None, data=replace(config.data, root=root))
     directory.write(resolved, rank_data, whole)

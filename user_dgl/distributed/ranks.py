@@ -81,7 +81,9 @@ class Ranks:
         The first ``sent[0]`` rows of x go to rank 0, the next ``sent[1]`` to rank 1, and so on. The
         received rows are written to ``out``, in the order of the ranks.
         """
-        if self.size > 1:
+        if self.size == 1:
+            out.copy_(x)
+        else:
             self.bytes_sent += x.numel() * x.element_size()
             with self.waiting(what):
                 into, x = out, x.contiguous()
@@ -130,9 +132,7 @@ class Ranks:
             made.append(make())
         except InputError as fault:
             error = fault
-        errors: list[Any] = [None] * self.size
-        with self.waiting(what):
-            dist.all_gather_object(errors, error)
+        errors = self.all_gather(error, what)
         self._agree(next((fault for fault in errors if fault is not None), None))
         return made[0]
 
@@ -163,6 +163,13 @@ class Ranks:
         items: list[Any] | None = [None] * self.size if self.first else None
         with self.waiting(what):
             dist.gather_object(item, items)
+        return items
+
+    def all_gather(self, item: T, what: str) -> list[T]:
+        """Return the items of all ranks, on every rank."""
+        items: list[Any] = [None] * self.size
+        with self.waiting(what):
+            dist.all_gather_object(items, item)
         return items
 
     def gather_checked(

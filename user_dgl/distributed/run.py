@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 import torch
 
 from user_dgl.config import Config
-from user_dgl.distributed.assembly import assembled, read_and_prepare, split_among_ranks
+from user_dgl.distributed.assembly import (
+    assembled,
+    prepare_rank,
+    read_whole,
+    split_among_ranks,
+)
 from user_dgl.distributed.directory import PartitionDirectory
 from user_dgl.distributed.partition import from_whole
 from user_dgl.distributed.ranks import Ranks, joined
@@ -29,7 +34,7 @@ from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.progress import StageClock
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.hooks import Hooks
-from user_dgl.training.memory import floors_memory_mb, gpu_memory_line
+from user_dgl.training.memory import floors_memory_mb, gpu_memory_line, plan_memory
 
 
 def train(
@@ -157,6 +162,8 @@ class _Run:
         run = RunDirectory(Path(plan.output_dir))
         with self.stages.stage("receive"):
             data = self._receive_data(plan)
+        self._check_memory(plan.config, data)
+        data, config = self._run_stages(data, plan.config)
 
         def begin() -> None:
             """Prepare the run directory on the first rank."""
@@ -172,8 +179,7 @@ class _Run:
             begin=begin,
             shows_progress=self.shows_progress,
         )
-        trainer = ShardTrainer(data, plan.config, ranks, self.device, hooks)
-        self._check_memory(plan.config, data, trainer.memory.expected_mb)
+        trainer = ShardTrainer(data, config, ranks, self.device, hooks)
         # Everything that can be checked has been checked before an existing file is changed.
         checkpoint = ranks.broadcast_from_first(
             lambda: self._checkpoint_to_resume(run), "the run directory"
@@ -185,7 +191,7 @@ class _Run:
         )
         if ranks.first:
             self.log(self.first.inputs.summary(trainer.engine, self.output_dir))
-        kind = plan.config.model.kind
+        kind = config.model.kind
         with hooks.stop.listening(), self.stages.stage(kind, bar=False) as entry:
             own_result = trainer.fit(checkpoints)
             entry |= {"epochs": len(own_result.epoch_seconds), "restarts": 1}
@@ -210,10 +216,14 @@ class _Run:
             return None
         size, folder = self.ranks.size, self.config.distributed.partition
         if folder is None:
-            inputs, preparation = read_and_prepare(self.config, self.log, self.stages)
-            sections = ResultSections.of(preparation)
+            whole = read_whole(self.config, self.log, self.stages)
+            inputs, sections = whole.inputs, ResultSections.of(whole.preparation)
             with self.stages.stage("partition"):
-                rank_data, partition = split_among_ranks(inputs, preparation, size), None
+                rank_data, partition = split_among_ranks(whole, size), None
+            if not self.config.eval.floors:  # nothing else needs the features of all nodes now
+                data = replace(inputs.data, feat=None)
+                inputs = replace(inputs, data=data, raw_feat=None, feat=None)
+            del whole
         else:
             parts = PartitionDirectory(Path(folder).resolve())
             parts.check(self.config, size)
@@ -241,13 +251,29 @@ class _Run:
             self.first.rank_data = None  # the training needs the memory
         return data
 
-    def _check_memory(self, config: Config, data: RankData, expected_mb: float) -> None:
+    def _run_stages(self, data: RankData, config: Config) -> tuple[RankData, Config]:
+        """Run the stages before training with all ranks, unless they have been run on the whole."""
+        data, prepared = prepare_rank(data, config, self.ranks, self.log, self.stages)
+        if prepared is None:
+            return data, config
+        if self.ranks.first:
+            earlier, found = self.first.sections, ResultSections.of(prepared)
+            self.first.inputs = replace(self.first.inputs, config=prepared.config)
+            self.first.sections = replace(
+                found, world_size=earlier.world_size, stages=earlier.stages
+            )
+        return data, prepared.config
+
+    def _check_memory(self, config: Config, data: RankData) -> None:
         """Refuse what a machine or its GPUs cannot hold, and log the expected memory."""
         ranks, part, what = self.ranks, data.shard.part, "the memory of all ranks"
+        pairs, halo = len(part.pairs), len(part.halo)
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
+        plan = plan_memory(config, pairs, data.feat, self.device, here, halo)
+        expected_mb = plan.expected_mb
         if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
         if self.device.type == "cuda":
-            here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
             sharing = -(-here // torch.cuda.device_count())
             ranks.run_on_all(
                 lambda: gpu_memory_line(

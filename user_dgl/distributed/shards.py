@@ -130,10 +130,13 @@ class RankData:
         Statistics of all nodes.
     observed : bool Tensor (p,)
         Which pairs of the part are observed edges.
-    first_weight : Tensor (p,)
-        Initial weights of the pairs in A'.
+    edges : int64 Tensor (e,)
+        Positions, in the observed graph, of the observed edges of the part, in the part's order.
+    first_weight : Tensor (p,) or None
+        Initial weights of the pairs in A'. None until the ranks have found them.
     view : SmoothedView or None
-        The view with the points and clusters of the own nodes.
+        The view with the points and clusters of the own nodes. None until the ranks have made it,
+        and for encoders that need none.
     digest : str
         Digest of all pairs and features, to recognise them when a run resumes.
     """
@@ -145,6 +148,7 @@ class RankData:
     feat: sp.csr_matrix
     columns: ColumnStatistics
     observed: torch.Tensor
-    first_weight: torch.Tensor
+    edges: torch.Tensor
+    first_weight: torch.Tensor | None
     view: SmoothedView | None
     digest: str

@@ -75,6 +75,7 @@ class ShardTrainer(EpochLoop):
         self._owned = part.owned.to(device)
         self._observed = data.observed.to(device)
         self._own_nodes = part.nodes[: part.num_owned].to(device)
+        assert data.first_weight is not None, "the stages before training have been run"
         self._first_weight = data.first_weight.to(device, dtype)
         self.loss = USERLoss(
             config.loss,
@@ -222,7 +223,7 @@ class ShardTrainer(EpochLoop):
         weight = state.weights[0].cpu()[owned]
         if not self.config.learns_structure:
             # The view may be smoothed with a power of these weights.
-            weight = self.data.first_weight[owned]
+            weight = self._first_weight.cpu().float()[owned]
         ends = torch.stack([part.nodes[part.src[owned].long()], part.nodes[part.dst[owned].long()]])
         return RankResult(
             nodes=self._own_nodes.cpu().numpy(),

@@ -51,9 +51,11 @@ class ResultSections:
     stages: Sequence[dict[str, Any]] = ()
 
     @classmethod
-    def of(cls, preparation: Preparation) -> "ResultSections":
-        """Make the sections of the stages before training."""
+    def of(cls, preparation: Preparation | None) -> "ResultSections":
+        """Make the sections of the stages before training; empty ones without these stages."""
         by_name: dict[str, Any] = {}
+        if preparation is None:
+            return cls(by_name, None)
         critic_scores, view = preparation.prior.critic_scores, preparation.view
         if critic_scores is not None:
             by_name["critic"] = {

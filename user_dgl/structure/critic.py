@@ -24,10 +24,11 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from user_dgl.config import CriticConfig
 from user_dgl.features.cosine import row_dots
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import random_pairs
-from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.graph.propagation import smooth
 from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.false_discovery import (
@@ -43,6 +44,8 @@ COARSE_COMPONENTS = 32
 # From this number of nodes on, at most so many random pairs are scored. The logistic and the
 # isotonic curve are fitted to them and to as many edges.
 _LARGE, _MOST_FITTED = 20_000, 300_000
+# Digits of the cosines of components, which have rounding errors of float32.
+_DIGITS = 6
 
 
 def score_edges(
@@ -52,6 +55,7 @@ def score_edges(
     seed: int,
     engine: str,
     held_out: np.ndarray | None = None,
+    held: Rows = ALL,
 ) -> EdgeScores:
     """Compute a weight of each observed edge from scores that do not depend on the edge itself.
 
@@ -63,12 +67,16 @@ def score_edges(
     Parameters
     ----------
     graph : Graph
-    feat : scipy CSR (N, F)
+        Observed graph, or a local graph of it (`user_dgl.features.rows`).
+    feat : scipy CSR (n, F)
+        float32, or float64 for scores in float64.
     config : CriticConfig
     seed : int
     engine : str
     held_out : int64 (H,), optional
         Keys of pairs that are not drawn as random pairs.
+    held : Rows
+        Of several processes, each scores the edges of its local graph.
 
     Returns
     -------
@@ -76,37 +84,43 @@ def score_edges(
         Weights are 1 and the share is None if there are fewer edges than folds, fewer than three
         nodes, or only features that are 0.
     """
-    if graph.num_edges < config.folds or graph.num_nodes < 3 or not feat.nnz:
+    num_nodes, num_edges = held.count(feat.shape[0]), held.num_edges(graph)
+    if num_edges < config.folds or num_nodes < 3 or not held.count(feat.nnz):
         return EdgeScores(np.ones(graph.num_edges, dtype=np.float32), None)
     rng = stream_rng(seed, Stream.CRITIC)
     edges = np.stack([graph.src.numpy(), graph.dst.numpy()])
-    num_nulls = max(NULL_PAIRS_PER_EDGE * graph.num_edges, LEAST_NULL_PAIRS)
-    fitted: slice | np.ndarray = slice(None)
-    large = graph.num_nodes >= _LARGE
+    num_nulls = max(NULL_PAIRS_PER_EDGE * num_edges, LEAST_NULL_PAIRS)
+    fitted: np.ndarray | None = None
+    large = num_nodes >= _LARGE
     if large:
         num_nulls = min(num_nulls, _MOST_FITTED)
-    if large and graph.num_edges > _MOST_FITTED:
-        fitted = rng.choice(graph.num_edges, _MOST_FITTED, replace=False)
-    nulls = random_pairs(graph.num_nodes, num_nulls, rng, held_out)
+    if large and num_edges > _MOST_FITTED:
+        fitted = rng.choice(num_edges, _MOST_FITTED, replace=False)
+    nulls = random_pairs(num_nodes, num_nulls, rng, held_out)
     rows = normalize(feat)
-    reduced = torch.from_numpy(truncated_svd(rows, config.num_components, seed))
-    if large and reduced.shape[1] == rows.shape[1]:
+    components = truncated_svd(rows, config.num_components, seed, held, rows.dtype)
+    reduced = torch.from_numpy(components)
+    dense = large and reduced.shape[1] == rows.shape[1]
+    if dense:
         # All components have the same dot products as the features, and they are dense.
         rows = reduced.numpy()
-    edge_cosine, null_cosine = row_dots(rows, *edges), row_dots(rows, *nulls)
-    first = _judge(edge_cosine[:, None], null_cosine[:, None], fitted)
+    edge_cosine, null_cosine = row_dots(held.extend(rows), *edges), held.pair_dots(rows, nulls)
+    if dense:
+        # Cosines of words are often equal. Rounding must not put them in an order.
+        edge_cosine, null_cosine = edge_cosine.round(_DIGITS), null_cosine.round(_DIGITS)
+    first = _judge(edge_cosine[:, None], null_cosine[:, None], fitted, held)
     edge_scores = np.empty((graph.num_edges, 3))
     null_scores = np.empty((nulls.shape[1], 3))
     edge_scores[:, 0], null_scores[:, 0] = edge_cosine, null_cosine
-    edge_fold = rng.permutation(graph.num_edges) % config.folds
+    edge_fold = held.pairs(rng.permutation(num_edges) % config.folds)
     null_fold = rng.permutation(nulls.shape[1]) % config.folds
     for fold in steps(range(config.folds)):
         left_out, nulls_here = np.flatnonzero(edge_fold == fold), np.flatnonzero(null_fold == fold)
-        views = _views(graph, first.weight, left_out, reduced, config, seed, engine)
+        views = _views(graph, first.weight, left_out, reduced, config, seed, engine, held)
         for column, view in enumerate(views, start=1):
-            edge_scores[left_out, column] = row_dots(view, *edges[:, left_out])
-            null_scores[nulls_here, column] = row_dots(view, *nulls[:, nulls_here])
-    critic_scores = _judge(edge_scores, null_scores, fitted)
+            edge_scores[left_out, column] = row_dots(held.extend(view), *edges[:, left_out])
+            null_scores[nulls_here, column] = held.pair_dots(view, nulls[:, nulls_here])
+    critic_scores = _judge(edge_scores, null_scores, fitted, held)
     return replace(critic_scores, weight=critic_scores.weight**config.power, power=config.power)
 
 
@@ -118,6 +132,7 @@ def _views(
     config: CriticConfig,
     seed: int,
     engine: str,
+    held: Rows,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features smoothed over the graph without some edges, in all and in few components.
 
@@ -127,29 +142,27 @@ def _views(
     kept[left_out] = 0
     if graph.weight is not None:
         kept *= graph.weight.numpy()
-    propagation = Propagation.of(graph, torch.from_numpy(kept), engine)
+    propagation = held.propagation(graph, torch.from_numpy(kept).to(reduced.dtype), engine)
     fine = smooth(propagation, reduced, config.hops, config.self_share).numpy()
     fine = normalize(fine, copy=False)
-    coarse = normalize(truncated_svd(fine, COARSE_COMPONENTS, seed), copy=False)
+    coarse = truncated_svd(fine, COARSE_COMPONENTS, seed, held, fine.dtype)
+    coarse = normalize(coarse, copy=False)
     return fine, coarse
 
 
 def _judge(
-    edge_scores: np.ndarray, null_scores: np.ndarray, fitted: slice | np.ndarray
+    edge_scores: np.ndarray, null_scores: np.ndarray, fitted: np.ndarray | None, held: Rows
 ) -> EdgeScores:
     """Compute weights and noise share from scores (E, S) of edges and (R, S) of random pairs.
 
-    ``fitted`` are the edges that curves are fitted to.
+    ``fitted`` are the edges that curves are fitted to, None for all.
     """
-    scores = np.concatenate([edge_scores, null_scores])
-    is_edge = np.concatenate([np.ones(len(edge_scores)), np.zeros(len(null_scores))])
+    some = held.pick_pairs(edge_scores, fitted)
+    examples = np.concatenate([some, null_scores])
+    is_edge = np.concatenate([np.ones(len(some)), np.zeros(len(null_scores))])
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
-    if isinstance(fitted, slice):
-        model.fit(scores, is_edge)
-    else:
-        some = np.concatenate([fitted, np.arange(len(edge_scores), len(scores))])
-        model.fit(scores[some], is_edge[some])
-    score = model.decision_function(scores)
+    model = held.first(lambda: model.fit(examples, is_edge))
+    score = model.decision_function(np.concatenate([edge_scores, null_scores]))
     edge_score, null_score = score[: len(edge_scores)], score[len(edge_scores) :]
-    share = noise_share(edge_score, null_score)
-    return EdgeScores(edge_weight(edge_score, null_score, share, fitted), share)
+    share = noise_share(edge_score, null_score, held=held)
+    return EdgeScores(edge_weight(edge_score, null_score, share, fitted, held), share)

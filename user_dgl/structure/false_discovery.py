@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+from user_dgl.features.rows import ALL, Rows
+
 # Smallest weight of an edge. Training could not change a weight of 0.
 _LEAST_WEIGHT = 0.01
 # Number of random pairs that edges are compared with: for each edge, and at least.
 NULL_PAIRS_PER_EDGE = 2
 LEAST_NULL_PAIRS = 1000
-_ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,9 @@ class EdgeScores:
     by_judges: bool = False
 
 
-def noise_share(edge_score: np.ndarray, null_score: np.ndarray, ties_below: bool = False) -> float:
+def noise_share(
+    edge_score: np.ndarray, null_score: np.ndarray, ties_below: bool = False, held: Rows = ALL
+) -> float:
     r"""Estimate the share of edges that look like random pairs (Storey, 2002).
 
     The estimate is twice the share of edges whose score is below the median score of random pairs,
@@ -48,18 +51,23 @@ def noise_share(edge_score: np.ndarray, null_score: np.ndarray, ties_below: bool
     ties_below : bool
         Whether scores that equal the median count as below it, among the edges and among the random
         pairs. Scores that are constant below their lowest knot need this: many of them are equal.
+    held : Rows
+        Of several processes, each has the edges of its local graph, and all random pairs.
     """
     median = np.median(null_score)
+    number = held.count_pairs(np.ones(len(edge_score), dtype=bool))
     if ties_below:
-        return float(min(np.mean(edge_score <= median) / np.mean(null_score <= median), 1.0))
-    return float(min(np.mean(edge_score < median) / 0.5, 1.0))
+        below = held.count_pairs(edge_score <= median) / number
+        return float(min(below / np.mean(null_score <= median), 1.0))
+    return float(min(held.count_pairs(edge_score < median) / number / 0.5, 1.0))
 
 
 def edge_weight(
     edge_score: np.ndarray,
     null_score: np.ndarray,
     share: float,
-    fitted: slice | np.ndarray = _ALL,
+    fitted: np.ndarray | None = None,
+    held: Rows = ALL,
 ) -> np.ndarray:
     r"""Compute one minus the local false discovery rate, :math:`1 - \pi_0 p_0(c_e) / p(c_e)`.
 
@@ -77,15 +85,18 @@ def edge_weight(
         :math:`\pi_0`, see `noise_share`.
     fitted : int64 (F,), optional
         Edges that the isotonic regression is fitted to; default: all.
+    held : Rows
+        As for `noise_share`.
 
     Returns
     -------
     float32 (E,) in [0.01, 1]
     """
-    some = edge_score[fitted]
+    some = held.pick_pairs(edge_score, fitted)
     score = np.concatenate([some, null_score])
     is_edge = np.concatenate([np.ones(len(some)), np.zeros(len(null_score))])
-    chance = IsotonicRegression(out_of_bounds="clip").fit(score, is_edge).predict(edge_score)
+    curve = held.first(lambda: IsotonicRegression(out_of_bounds="clip").fit(score, is_edge))
+    chance = curve.predict(edge_score) if len(edge_score) else edge_score
     # Among edges that are not fitted, some may have a score that only random pairs have.
     chance = np.maximum(chance, np.finfo(np.float64).tiny)
     null_over_edge = (1 - chance) / chance * (len(some) / len(null_score))

@@ -27,7 +27,9 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     write_atomically(path, write)
 
 
-def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") -> dict[str, Any]:
+def load_checkpoint(
+    path: Path, remedy: str = "start anew with overwrite=true", when_used: bool = False
+) -> dict[str, Any]:
     """Load a file written by `save_checkpoint`. Only tensors and plain types are accepted.
 
     Parameters
@@ -35,6 +37,8 @@ def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") 
     path : Path
     remedy : str
         Advice at the end of the error message if the file cannot be read.
+    when_used : bool
+        Whether tensors are read from the file only when they are used, and take no memory before.
 
     Raises
     ------
@@ -42,7 +46,7 @@ def load_checkpoint(path: Path, remedy: str = "start anew with overwrite=true") 
         The file is missing or truncated, or it is not a checkpoint.
     """
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=when_used)
     except FileNotFoundError:
         raise InputError(f"{path}: no checkpoint there to go on from") from None
     except Exception as error:  # torch raises many types of errors for a damaged file

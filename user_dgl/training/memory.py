@@ -119,7 +119,7 @@ def plan_memory(
     if config.train.mode == "partition":
         added = _partition_bytes(config, num_edges, feat)
         return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
-    before = _preparation_bytes(config, num_edges, feat)
+    before = _preparation_bytes(config, num_edges, feat, halo)
     step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
     if step and glibc() is not None:
         added = (_FIXED + max(_KEPT_SHARE * step, before)) / 1e6
@@ -184,7 +184,7 @@ def _drawn_pairs(config: Config) -> int:
     return config.train.restarts * config.loss.reconstruction_samples if draws else 0
 
 
-def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
+def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int = 0) -> float:
     """Bytes at the peak of the stages before and after training."""
     structure, model = config.structure, config.model
     num_nodes, num_features = feat.shape
@@ -194,7 +194,7 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> f
         if model.smooth.source == "graph":
             columns = min(columns, _most_clusters(config) + _MORE_EIGENVECTORS)
         before = max(before, _VIEW * columns)
-    before = num_nodes * _BYTES_PER_FLOAT * before + num_edges * _PAIR
+    before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
     if structure.learnable and structure.prior == "posterior":
         before += num_edges * _JUDGED

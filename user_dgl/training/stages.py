@@ -1,6 +1,7 @@
 """The stages before training: critic, number of clusters, view, candidates and first weights.
 
-These stages need the whole graph.
+Candidates, the link critic and a view of the graph without features need the whole graph. Critic,
+number of clusters and view of the features run where the rows are, in one process or in several.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.clustering.smoothed_view import SmoothedView, graph_view, smoothed_view
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
+from user_dgl.features.rows import ALL, Rows
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.runtime.progress import StageClock
@@ -67,7 +69,7 @@ def prepare(
     held_out: np.ndarray | None = None,
     stages: StageClock | None = None,
 ) -> Preparation:
-    """Run the stages before training. They run on the CPU.
+    """Run all stages before training. They run on the CPU.
 
     Parameters
     ----------
@@ -82,14 +84,59 @@ def prepare(
     stages : StageClock, optional
         Measures the stages.
     """
+    stages = stages or StageClock()
+    prepared = weigh_and_view(graph, feat, config, log, held_out, stages)
+    return replace(prepared, static_candidates=candidates_that_stay(graph, feat, config, stages))
+
+
+def candidates_that_stay(
+    graph: Graph, feat: sp.csr_matrix, config: Config, stages: StageClock
+) -> list[Pairs]:
+    """Find the candidate pairs that are never replaced, on the whole graph."""
+    if not config.structure.learnable:
+        return []
+    rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)
+    with stages.stage("candidates"):
+        return static_candidates(config.structure.candidates, graph, feat, rng)
+
+
+def needs_whole_graph(config: Config) -> bool:
+    """Whether `weigh_and_view` with these settings needs the whole graph in one process."""
+    by_links = config.structure.learnable and config.structure.prior == "link_critic"
+    return by_links or (not config.model.traits.learns and config.model.smooth.source == "graph")
+
+
+def weigh_and_view(
+    graph: Graph,
+    feat: sp.csr_matrix,
+    config: Config,
+    log: Callable[[str], None],
+    held_out: np.ndarray | None = None,
+    stages: StageClock | None = None,
+    held: Rows = ALL,
+) -> Preparation:
+    """Find first weights, the number of clusters and the view, without candidates.
+
+    Parameters
+    ----------
+    graph : Graph
+        Observed graph, or a local graph of it (`user_dgl.features.rows`).
+    feat : scipy CSR (n, F)
+    config, log, held_out, stages
+        As for `prepare`.
+    held : Rows
+        The results are those of the local graph and of the own nodes. Several processes need
+        settings that do not `needs_whole_graph`.
+    """
     structure, model = config.structure, config.model
     stages = stages or StageClock()
     curve = None
     engine = resolve_engine(structure.engine)
+    feat = feat.astype(config.train.precision, copy=False)
     with threads_for(graph, feat, config):
-        weighs = structure.learnable and structure.prior != "uniform" and graph.num_edges
+        weighs = structure.learnable and structure.prior != "uniform" and held.num_edges(graph)
         with stages.stage("critic") if weighs else nullcontext():
-            prior = prior_of(structure, graph, feat, config.seed, engine, held_out)
+            prior = prior_of(structure, graph, feat, config.seed, engine, held_out, held)
         critic_scores = prior.critic_scores
         if critic_scores is not None and critic_scores.noise_share is not None:
             who = "Judges" if critic_scores.by_judges else "Critic"
@@ -99,7 +146,8 @@ def prepare(
             )
         if model.num_clusters == "auto":
             with stages.stage("num_clusters"):
-                curve = num_clusters_curve(graph, prior.weight, feat, model, config.seed, engine)
+                weight, seed = prior.weight, config.seed
+                curve = num_clusters_curve(graph, weight, feat, model, seed, engine, held)
             best, *others = sorted(curve, key=curve.__getitem__, reverse=True)
             log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
             model = replace(model, num_clusters=best)
@@ -107,20 +155,15 @@ def prepare(
         view = None
         if not model.traits.learns:
             with stages.stage("view"):
-                view = _view(graph, prior, feat, config, engine)
+                view = _view(graph, prior, feat, config, engine, held)
             for warning in view.warnings:
                 log(f"Warning: {warning}")
             log(f"View: {view.name} chosen of {len(view.candidates)}")
-    static: list[Pairs] = []
-    if structure.learnable:
-        rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)
-        with stages.stage("candidates"):
-            static = static_candidates(structure.candidates, graph, feat, rng)
-    return Preparation(config, curve, prior, view, static)
+    return Preparation(config, curve, prior, view, [])
 
 
 def _view(
-    graph: Graph, prior: Prior, feat: sp.csr_matrix, config: Config, engine: str
+    graph: Graph, prior: Prior, feat: sp.csr_matrix, config: Config, engine: str, held: Rows
 ) -> SmoothedView:
     """Make the view that the encoder ``smooth`` starts from."""
     clusters, settings = config.model.known_clusters, config.model.smooth
@@ -129,7 +172,8 @@ def _view(
     if config.learns_structure or config.task == "link_prediction":
         power = 1.0 if settings.weight_power is None else settings.weight_power
         settings = replace(settings, weight_power=power)
-    return smoothed_view(graph, prior.weight, feat, settings, clusters, config.seed, engine)
+    weight, seed = prior.weight, config.seed
+    return smoothed_view(graph, weight, feat, settings, clusters, seed, engine, held)
 
 
 def initial_pairs(

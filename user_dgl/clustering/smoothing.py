@@ -1,0 +1,77 @@
+"""Smoothing of features for several views, and projection to the leading components."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from sklearn.preprocessing import normalize
+
+from user_dgl.features.rows import Rows
+from user_dgl.graph import Graph
+from user_dgl.graph.propagation import Propagator
+
+
+def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
+    r"""Weights of A' (P,), in which the ratio to the weights of A is raised to a power.
+
+    With :math:`w` in A' and :math:`a` in A, the result is :math:`a (w / a)^p`.
+    """
+    if power == 1:
+        return weight
+    if graph.weight is None:
+        return weight**power
+    return graph.weight * (weight / graph.weight) ** power
+
+
+class Smoothing(NamedTuple):
+    """What makes S for a power of the weights of A'."""
+
+    graph: Graph
+    weight: torch.Tensor
+    engine: str
+    held: Rows
+
+    def propagation(self, power: float, dtype: torch.dtype) -> Propagator:
+        """S for the weights to a power."""
+        weight = to_power(self.graph, self.weight, power).to(dtype)
+        return self.held.propagation(self.graph, weight, self.engine)
+
+    def views(
+        self, x: torch.Tensor, views: list[tuple[int, float, float]]
+    ) -> Iterator[tuple[tuple[int, float, float], torch.Tensor]]:
+        """Smooth x (n, d) for each view: hops, own share, and power of the weights.
+
+        Views that differ only in hops or share are smoothed once.
+        """
+        for power in dict.fromkeys(power for _, _, power in views):
+            propagation = self.propagation(power, x.dtype)
+            step, total = x, torch.zeros_like(x)
+            most = max(hops for hops, share, own in views if own == power)
+            alone = all(share == 1 for _, share, own in views if own == power)
+            for hop in range(1, 1 if alone else most + 1):
+                step = propagation(step)
+                total.add_(step)
+                for hops, share, own in views:
+                    if (hops, own) == (hop, power) and share < 1:
+                        mixed = total * ((1 - share) / hops)
+                        yield (hops, share, power), mixed.add_(x, alpha=share)
+            for hops, share, own in views:
+                if own == power and share == 1:
+                    yield (hops, share, power), x
+
+
+class Projected(NamedTuple):
+    """Axes (d, width) of a smoothed view, and the points on them with rows of norm 1."""
+
+    axes: torch.Tensor
+    embedding: np.ndarray
+
+
+def projected(smoothed: torch.Tensor, width: int, held: Rows) -> Projected:
+    """Project smoothed rows to the leading right singular vectors of the rows of norm 1."""
+    rows = torch.nn.functional.normalize(smoothed, dim=1)
+    # The vectors are the eigenvectors of a matrix (d, d), which takes one product to make.
+    gram = torch.from_numpy(held.sum((rows.t() @ rows).double().numpy()))
+    axes = torch.linalg.eigh(gram).eigenvectors[:, -width:].flip(1).to(rows.dtype)
+    return Projected(axes, normalize((rows @ axes).numpy(), copy=False))
