@@ -127,7 +127,7 @@ def _forest_last(num_nodes: int, edges: np.ndarray, held_out: int) -> np.ndarray
     if held_out > free:
         raise InputError(
             f"links: {held_out} edges to hold out, but {len(edges) - free} of {len(edges)} must "
-            f"stay to keep the graph in one piece: lower links.validation_share or "
+            "stay to keep every component in one piece: lower links.validation_share or "
             "links.test_share, or set links.keep_connected=false"
         )
     return np.concatenate([edges[~kept], edges[kept]])
