@@ -160,3 +160,10 @@ def test_features_of_any_type_of_number(tmp_path, dtype):
     found = read_features(tmp_path / "features.npy", np.array([], dtype=np.int64)).feat
     assert found.dtype == np.float32
     assert np.array_equal(found.toarray(), array.astype(np.float32))
+
+
+def test_a_control_character_in_front_of_a_number_is_a_blank(tmp_path):
+    # str.strip takes it for a blank, and float() does not.
+    (tmp_path / "features.csv").write_text("\x1f2.5,0\n")
+    found = read_features(tmp_path / "features.csv", np.array([], dtype=np.int64)).feat
+    assert found.toarray().tolist() == [[2.5, 0]]

@@ -461,5 +461,6 @@ def _holds_ids(
 def _as_numbers(cells: np.ndarray) -> np.ndarray:
     codes, spelled = pd.factorize(cells)
     with np.errstate(over="ignore"):
-        numbers = [np.nan if cell.strip() in MISSING else float(cell) for cell in spelled]
+        stripped = [cell.strip() for cell in spelled]
+        numbers = [np.nan if cell in MISSING else float(cell) for cell in stripped]
         return np.array(numbers).astype(np.float32)[codes]
