@@ -181,6 +181,7 @@ def test_settings_are_those_of_the_papers():
     for kind, expected in PAPERS.items():
         config, _ = resolve_baseline(load_config(None, [f"model.kind={kind}", "device=cpu"]))
         found = dataclasses.asdict(config.baseline)
+        assert found.pop("features") == "raw"  # as in the papers
         assert {name: value for name, value in found.items() if value is not None} == expected
 
 

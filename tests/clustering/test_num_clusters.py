@@ -15,7 +15,7 @@ from user_dgl.cli import main
 from user_dgl.clustering.num_clusters import spectral_slopes
 from user_dgl.config import AutoClustersConfig, SyntheticConfig, default_config, load_config
 from user_dgl.data import block_model
-from user_dgl.distributed.assembly import read_and_prepare
+from user_dgl.distributed.assembly import read_whole
 from user_dgl.distributed.partition import from_whole, to_whole
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
@@ -203,12 +203,13 @@ def test_several_processes(run_dir, tmp_path):
 
 def test_what_a_partition_keeps():
     config = load_config(default_config(), [*SYNTHETIC, *SETTINGS])
-    inputs, preparation = read_and_prepare(config, lambda line: None, StageClock())
-    again, sections = from_whole(to_whole(inputs, ResultSections.of(preparation)), config)
-    assert again.asked == inputs.asked == config
-    assert again.config == inputs.config
-    assert again.config.model.num_clusters == 4
-    assert len(sections.by_name["num_clusters_curve"]) == 16
+    whole = read_whole(config, lambda line: None, StageClock())
+    assert whole.preparation is None  # the ranks choose the number of clusters
+    sections = ResultSections({"one": 1}, 0.25)
+    again, kept = from_whole(to_whole(whole.inputs, sections), config)
+    assert again.asked == whole.inputs.asked == config
+    assert again.config == whole.inputs.config
+    assert (kept.by_name, kept.estimated_share) == ({"one": 1}, 0.25)
 
 
 def test_estimator():

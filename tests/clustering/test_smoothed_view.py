@@ -21,14 +21,15 @@ from user_dgl.clustering.smoothed_view import (
     ViewCandidate,
     _refined,
     _score,
-    _smoothed,
     choose,
     graph_view,
     smoothed_view,
 )
+from user_dgl.clustering.smoothing import Smoothing
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.evaluation.label_metrics import clustering_metrics
+from user_dgl.features.rows import ALL
 from user_dgl.features.svd import truncated_svd
 from user_dgl.graph import Graph
 from user_dgl.graph.propagation import Propagation, smooth
@@ -98,7 +99,8 @@ def test_all_views_are_smoothed_by_the_formula(data):
         (hops, share, power) for power in (0.0, 1.5) for hops in (2, 5) for share in (0.1, 0.6)
     ]
     views.append((2, 1.0, 1.5))
-    found = {view: points.clone() for view, points in _smoothed(graph, weight, x, views, "csr")}
+    smoothing = Smoothing(graph, weight, "csr", ALL)
+    found = {view: points.clone() for view, points in smoothing.views(x, views)}
     assert set(found) == set(views)
     for (hops, share, power), points in found.items():
         powered = graph.weight * (weight / graph.weight) ** power
@@ -107,10 +109,13 @@ def test_all_views_are_smoothed_by_the_formula(data):
 
 
 def test_score_is_the_bits_over_the_root_of_the_entropy():
-    assert _score(90.0, np.array([0, 0, 1, 2])) == pytest.approx(90 / math.sqrt(1.5))
-    assert _score(90.0, np.array([1, 1, 1, 3])) > _score(90.0, np.array([1, 1, 3, 3]))
-    assert _score(-90.0, np.array([0, 0, 1, 2])) == -90
-    assert math.isfinite(_score(90.0, np.zeros(4, dtype=int)))
+    def score(bits, *clusters):
+        return _score(bits, np.array(clusters), 4, ALL)
+
+    assert score(90.0, 0, 0, 1, 2) == pytest.approx(90 / math.sqrt(1.5))
+    assert score(90.0, 1, 1, 1, 3) > score(90.0, 1, 1, 3, 3)
+    assert score(-90.0, 0, 0, 1, 2) == -90
+    assert math.isfinite(score(90.0, 0, 0, 0, 0))
 
 
 def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
@@ -126,7 +131,7 @@ def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
     edges, words = code.edges(clusters, 3), code.features(clusters, 3)[0]
     assert candidate.edge_bits == pytest.approx(edges)
     assert candidate.feature_bits == pytest.approx(words)
-    assert candidate.score == pytest.approx(_score(edges + words, clusters))
+    assert candidate.score == pytest.approx(_score(edges + words, clusters, 3, ALL))
     assert min(edges, words) > 100
 
 

@@ -26,6 +26,7 @@ from user_dgl.perturb import Perturbed
 from user_dgl.pipeline.inputs import Inputs
 from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, seed_torch
+from user_dgl.training.adam import Adam
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.stages import candidates_that_stay
 from user_dgl.training.trainer import Trainer
@@ -203,7 +204,7 @@ def test_gradients_of_the_first_step(data, monkeypatch):
             [p.grad.clone() for p in group["params"]] for group in groups
         ]
 
-    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    monkeypatch.setattr(Adam, "step", step)
     _single(data, settings)
     ((network, (theta,)),) = steps.values()
     steps.clear()

@@ -11,6 +11,7 @@ from sklearn.preprocessing import normalize
 from user_dgl.config import CriticConfig, SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.evaluation.ranking_metrics import weight_auc
+from user_dgl.features.rows import ALL
 from user_dgl.features.svd import truncated_svd
 from user_dgl.perturb import random_flip
 from user_dgl.structure import critic
@@ -118,7 +119,7 @@ def test_edges_are_judged_on_the_graph_without_them(noisy):
     left_out = rng.choice(graph.num_edges, 500, replace=False)
     config = CriticConfig(hops=3, self_share=0.3)
     reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 40, 0))
-    fine, coarse = critic._views(graph, first, left_out, reduced, config, 0, "csr")
+    fine, coarse = critic._views(graph, first, left_out, reduced, config, 0, "csr", ALL)
     adjacency = graph.to_scipy(torch.from_numpy(first) * graph.weight).toarray()
     src, dst = graph.src.numpy()[left_out], graph.dst.numpy()[left_out]
     adjacency[src, dst] = adjacency[dst, src] = 0

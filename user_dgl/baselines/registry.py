@@ -85,8 +85,6 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
     prepared = config.baseline.features == "prepared"
     if prepared:
         # The section features has a row norm of its own.
-        if config.baseline.row_norm is not None:
-            unused.append("baseline.row_norm has no effect with baseline.features=prepared")
         chosen["row_norm"] = None
     baseline = BaselineConfig(**chosen)
     of_links = config.task == "link_prediction"

@@ -24,11 +24,13 @@ from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
 
 # Share of edges that look random from which a graph counts as noisy. A few percent do in every
-# graph: of twelve data sets without added noise, only two dense ones (Wiki, UAI2010) have more.
+# graph: of the data sets in the table of `tools/reproduce.py default`, only two dense ones (Wiki,
+# UAI2010) have more without added noise.
 NOISY = 0.08
 # Components from which the surroundings of a node are predicted. They have to tell more than those
 # that are smoothed, which the graph completes.
-FEATURE_COMPONENTS = 512
+# Large graphs have fewer, for memory.
+_FEATURE_COMPONENTS, _LARGE, _FEATURE_COMPONENTS_LARGE = 512, 20_000, 256
 # Examples that a judge is fitted to. More take minutes and change the few parameters by little.
 _FITTED_ROWS = 40_000
 # Random pairs that edges are compared with, at most. They tell the distribution well enough.
@@ -116,6 +118,11 @@ class EdgePosterior:
         return [self.graph_judge, *([self.feature_judge] if self.feature_judge else [])]
 
 
+def feature_components(num_nodes: int) -> int:
+    """Number of components from which the surroundings of a node are predicted."""
+    return _FEATURE_COMPONENTS if num_nodes < _LARGE else _FEATURE_COMPONENTS_LARGE
+
+
 def edge_posterior(
     graph: Graph,
     feat: sp.csr_matrix | None,
@@ -123,6 +130,7 @@ def edge_posterior(
     engine: str,
     first: EdgeScores | None = None,
     held_out: np.ndarray | None = None,
+    needs_features: bool = False,
 ) -> EdgePosterior | None:
     """Judge the observed edges.
 
@@ -143,6 +151,8 @@ def edge_posterior(
         Result of the critic on this graph. None: the critic is run.
     held_out : int64 (H,), optional
         Keys of pairs that are not drawn as random pairs.
+    needs_features : bool
+        Return None where the edges would be judged by the graph alone.
 
     Returns
     -------
@@ -154,8 +164,10 @@ def edge_posterior(
     if examples is None:
         return None
 
-    def alone(note: str | None = None) -> EdgePosterior:
+    def alone(note: str | None = None) -> EdgePosterior | None:
         """Judge by the graph without features."""
+        if needs_features:
+            return None
         ones = torch.ones(graph.num_edges)
         judge = Judge.of(GraphTerms(graph, ones, None, config, seed, engine), examples)
         return EdgePosterior(judge.support, judge.noise_share, judge, None, note)
@@ -170,7 +182,7 @@ def edge_posterior(
     if first is None:
         first = score_edges(graph, feat, config, seed, engine, held_out)
     weight = torch.from_numpy(first.weight)
-    detailed = replace(config, num_components=FEATURE_COMPONENTS)
+    detailed = replace(config, num_components=feature_components(graph.num_nodes))
     by_features = Judge.of(FeatureTerms(graph, weight, feat, detailed, seed, engine), examples)
     if by_features.noise_share >= _USELESS_SHARE:
         return alone(

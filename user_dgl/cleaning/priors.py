@@ -92,8 +92,8 @@ def trusted_edges(
 
     The critic is fast, and it is right where the graph has little noise. Where at least 8 % of the
     edges look random to it, `user_dgl.cleaning.posterior.edge_posterior` starts from its weights
-    and tells noise from edges better: random flips of as many edges as a third of A' are found with
-    an AUC of 95 instead of 93 percent on Cora, and of 95 instead of 91 on Wiki.
+    and tells noise from edges better (see the table in the README of this folder). The judges have
+    settings of their own; those of the critic only change the weights from which they start.
 
     The judges need the whole graph. Processes that share a graph do not ask them.
 
@@ -104,8 +104,8 @@ def trusted_edges(
     found = critic
     share = critic.noise_share
     if held.alone and share is not None and share >= NOISY:
-        posterior = edge_posterior(graph, feat, seed, engine, critic, held_out)
-        if posterior is not None and posterior.feature_judge is not None:
+        posterior = edge_posterior(graph, feat, seed, engine, critic, held_out, needs_features=True)
+        if posterior is not None:
             found = EdgeScores(posterior.probability, posterior.noise_share, by_judges=True)
     return replace(found, weight=found.weight**config.power, power=config.power)
 

@@ -138,7 +138,8 @@ class StructureConfig(Section):
         "First weight of the observed pairs in A'. uniform: 1. feature_cosine: cosine of the "
         "features divided by its mean, clipped to [0.05, 4], to the power prior_power. critic: "
         "support of the edge by the features and by the rest of the graph. posterior: the same, "
-        "but where many edges look random the probability of two judges, as in user-dgl clean. "
+        "but where at least 8 % of the edges look random, and in a single process, the probability "
+        "of two judges, as in user-dgl clean, which have settings of their own. "
         "link_critic: like critic, but also by degrees and common neighbours.",
         only_with("structure.learnable", True),
         choices=("uniform", "feature_cosine", "critic", "posterior", "link_critic"),

@@ -15,6 +15,7 @@ from user_dgl.distributed.shards import RankData, shards_of
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics, feature_digest
 from user_dgl.graph import Graph, index_dtype
+from user_dgl.graph.ops import resolve_engine
 from user_dgl.graph.parts import metis_assignment
 from user_dgl.pipeline.inputs import Inputs, read_inputs
 from user_dgl.pipeline.inspection import summary_lines
@@ -124,6 +125,8 @@ def prepare_rank(
     if data.first_weight is not None:
         return data, None
     held = ShardRows(data, ranks)
+    # What can fail on one rank alone is tried before the ranks wait for each other in the stages.
+    ranks.run_on_all(lambda: resolve_engine(config.structure.engine), "the engines")
     prepared = ranks.run_on_all(
         lambda: weigh_and_view(held.graph, data.feat, config, log, stages=stages, held=held),
         "the stages before training",

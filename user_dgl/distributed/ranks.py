@@ -118,7 +118,9 @@ class Ranks:
     def run_on_all(self, make: Callable[[], T], what: str) -> T:
         """Call ``make`` on every rank and return the rank's own result.
 
-        If it fails on one rank, it fails on all of them, and the first rank reports the error.
+        If it fails on one rank, it fails on all of them, and the first rank reports the error. If
+        ``make`` exchanges data with the other ranks, it must raise on all of them or before that:
+        the others would wait in the exchange.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh, lu, qr, svd
+from sklearn.utils import check_random_state
 
 from user_dgl.errors import InputError
 from user_dgl.features.rows import ALL, Matrix, Rows
@@ -89,7 +90,7 @@ def _randomized_svd(
     needs all rows.
     """
     # The generator is scikit-learn's, see `user_dgl.runtime.streams`.
-    drawn = np.random.RandomState(seed).normal(size=(min(shape), num_components + _MORE))
+    drawn = check_random_state(seed).normal(size=(min(shape), num_components + _MORE))
     drawn = drawn.astype(feat.dtype, copy=False)
     steps = _STEPS_FOR_FEW if num_components < _FEW * min(shape) else _STEPS
     is_wide = shape[0] < shape[1]
@@ -159,8 +160,8 @@ def _signs(left: np.ndarray, held: Rows) -> np.ndarray:
 def leading_components(points: np.ndarray, num_components: int) -> np.ndarray:
     """The same as `truncated_svd` for dense points of few columns, by way of ``X^T X``.
 
-    It is exact to rounding, needs no seed, and takes a tenth of the time of a randomised SVD if a
-    few of some hundred columns are wanted. Its time grows with the square of the columns.
+    It is exact to rounding, needs no seed, and takes one product of the points with themselves. Its
+    time grows with the square of the columns.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 import torch
 
+from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.output.tables import csv_text
@@ -220,8 +221,9 @@ def _write_dgl(file: IO[bytes], kept: sp.coo_matrix) -> None:
     # DGL writes to a path and not to an open file, so it opens this file a second time.
     try:
         dgl.save_graphs(file.name, [to_dgl(kept, dgl)])
-    except dgl.DGLError:
-        raise OSError("DGL could not write all of it: is the disk full?") from None
+    except dgl.DGLError as error:
+        why = one_line(error)
+        raise OSError(f"DGL could not write all of it ({why}): is the disk full?") from None
 
 
 def to_dgl(pairs: sp.coo_matrix, dgl: Any) -> Any:

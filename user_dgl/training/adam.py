@@ -20,12 +20,15 @@ class Adam(torch.optim.Adam):
     ``theta -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)``
 
     Torch wraps four methods of its optimisers, and their step, so that they can be part of a
-    compiled program. The first call of one of them imports ``torch._dynamo``. That takes 1.4 to 3
-    seconds, which is as long as a whole training on Cora. Nothing is compiled here, so that this
+    compiled program. The first call of one of them imports ``torch._dynamo``. That takes as
+    long as a whole training on Cora. Nothing is compiled here, so that this
     class takes the methods without their wrappers and has a step of its own. Two settings are
     supported: ``lr`` and ``weight_decay``, each of a group. The state of one class can be loaded
     into the other.
     """
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float):
+        super().__init__(groups, lr=lr)
 
     add_param_group = _own("add_param_group")
     load_state_dict = _own("load_state_dict")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import scipy.sparse as sp
 import torch
 
-from user_dgl.cleaning.posterior import FEATURE_COMPONENTS
+from user_dgl.cleaning.posterior import feature_components
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.evaluation.floors import smoothed_columns
@@ -43,7 +43,9 @@ _MORE_EIGENVECTORS = 16
 # Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
 # terms, and bytes for fitting on the largest number of examples.
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
-# Terms and scores of an edge by the two judges of the prior ``posterior``.
+# The two judges of the prior ``posterior``: number of blocks (N, components), and bytes of the
+# terms and scores of an edge.
+_JUDGES = 10.0
 _JUDGED = 13 * 8 + 20
 # A feature that is not 0, with its column: in X and in its transpose, and before the first epoch in
 # float64 and in the matrices that the critic, the view and `FeatureMatrix` make of it.
@@ -188,7 +190,9 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
     """Bytes at the peak of the stages before and after training."""
     structure, model = config.structure, config.model
     num_nodes, num_features = feat.shape
-    before = _critic_blocks(structure, num_features)
+    # Several processes, which have a halo, do not ask the judges.
+    judges = structure.learnable and structure.prior == "posterior" and not halo
+    before = _critic_blocks(structure, num_nodes, num_features, judges)
     if not model.traits.learns:
         columns = min(model.smooth.num_components, num_features)
         if model.smooth.source == "graph":
@@ -196,20 +200,22 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
         before = max(before, _VIEW * columns)
     before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
-    if structure.learnable and structure.prior == "posterior":
+    if judges:
         before += num_edges * _JUDGED
     links = _link_bytes(config, num_edges, feat)
     return max(before, links, _index_bytes(config, feat), _floor_bytes(config, feat))
 
 
-def _critic_blocks(structure: StructureConfig, num_features: int) -> float:
-    """Floats of each node that the critic and, if they are asked, the two judges need."""
+def _critic_blocks(
+    structure: StructureConfig, num_nodes: int, num_features: int, judges: bool
+) -> float:
+    """Floats of each node that the critic and, if they may be asked, the two judges need."""
     if not structure.learnable or structure.prior not in ("critic", "posterior"):
         return 0.0
     critic = _CRITIC * min(structure.critic.num_components, num_features)
-    if structure.prior == "critic":
+    if not judges:
         return critic
-    return max(critic, _TERMS * min(FEATURE_COMPONENTS, num_features))
+    return max(critic, _JUDGES * min(feature_components(num_nodes), num_features))
 
 
 def _floor_bytes(config: Config, feat: sp.csr_matrix) -> float:
@@ -270,10 +276,11 @@ def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> flo
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
     step += near * _BYTES_PER_FLOAT * width + _code_length_bytes(config, num_features, values)
     before = feat.nnz * _FEATURE_PREPARED
-    blocks = _critic_blocks(structure, num_features)
+    judges = structure.learnable and structure.prior == "posterior"
+    blocks = _critic_blocks(structure, num_nodes, num_features, judges)
     if blocks:
         before += num_nodes * _BYTES_PER_FLOAT * blocks + num_edges * _PAIR
-        before += num_edges * _JUDGED * (structure.prior == "posterior")
+        before += num_edges * _JUDGED * judges
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
     others = _index_bytes(config, feat), _floor_bytes(config, feat)

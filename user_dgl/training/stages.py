@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
+from user_dgl.cleaning.posterior import NOISY
 from user_dgl.cleaning.priors import Prior, prior_of
 from user_dgl.clustering.num_clusters import num_clusters_curve
 from user_dgl.clustering.smoothed_view import SmoothedView, graph_view, smoothed_view
@@ -144,10 +145,15 @@ def weigh_and_view(
                 f"{who}: {100 * critic_scores.noise_share:.1f} % of the edges look like random "
                 f"pairs; weights to the power {critic_scores.power:g}"
             )
+            noisy = structure.prior == "posterior" and critic_scores.noise_share >= NOISY
+            if noisy and not held.alone:
+                log("Note: several processes share the graph, so that no judges are asked")
         if model.num_clusters == "auto":
             with stages.stage("num_clusters"):
                 weight, seed = prior.weight, config.seed
-                curve = num_clusters_curve(graph, weight, feat, model, seed, engine, held)
+                found = num_clusters_curve(graph, weight, feat, model, seed, engine, held)
+                # Machines may round differently, and all processes must take the same number.
+                curve = held.first(lambda: found)
             best, *others = sorted(curve, key=curve.__getitem__, reverse=True)
             log(f"Clusters: {best} suggested, then {', '.join(map(str, others[:2])) or 'none'}")
             model = replace(model, num_clusters=best)

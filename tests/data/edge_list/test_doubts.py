@@ -201,9 +201,24 @@ def test_one_id_as_a_real_number(read):
     np.savetxt(file, np.array(EDGES))  # 0.000000000000000000e+00
     assert right(read(file.getvalue()), range(12))
     assert right(read(rows("{i}.,{j}.")), range(12))
-    data = read("99999,1E5\n100000,1.5E5\n")
+    data = read("99999,1.0E5\n100000,1.5E5\n")
     assert data.node_ids == ("99999", "100000", "150000")
-    assert read("1E5,x\nx,100000\n100000,y\n").num_nodes == 4
+
+
+def test_wells_of_a_plate_are_no_numbers(read):
+    data = read("source,target\n1E1,5\n10,6\n5,6\n2E1,20\n")
+    assert (data.num_nodes, data.graph.num_edges) == (6, 4)
+
+
+@pytest.mark.parametrize("names", ["user_id,group_id", "group_id,user_id", "user_id,cluster_id"])
+def test_members_of_groups_are_edges(names, read):
+    data = read(f"{names}\n" + rows("a{u},b{v}"))
+    assert data.graph.num_edges == len(EDGES)
+
+
+def test_a_few_names_of_two_words_are_no_lists(read):
+    names = "Madonna,Cher\nCher,Sonny Bono\nSonny,Madonna\nBono,Cher\nSonny Bono,Bono\n"
+    assert read(f"source,target\n{names}").num_nodes == 5
 
 
 @pytest.mark.parametrize("again", ["Source,Target", "SOURCE,TARGET", "target,source"])

@@ -23,6 +23,7 @@ _FEW_ALONE = 0.02
 # With fewer nodes, all pairs may be edges by chance.
 _FEW_NODES = 4
 _BETWEEN = re.compile(r"[,;|\s]+")
+_MARKED = re.compile(r"[,;|]|^[\[({]")
 _BRACKETED = re.compile(r"[\[({].*[\])}]")
 _WHOLE = re.compile(r"-?[0-9]+")
 _MOST_STRANGE = 0.5
@@ -68,6 +69,9 @@ def refuse_lists(text: TextFile, ends: tuple[int, int]) -> None:
         if not parts or not ids:
             continue
         shared = sum(part in ids for part in parts) >= _MOST_STRANGE * len(parts)
+        if not any(_MARKED.search(cell) for cell in lists):
+            # Blanks stand in names too: a few names of two words are no lists.
+            shared = shared and len(lists) >= len(cells) / 2
         boxed = all(map(_BRACKETED.fullmatch, lists)) and not any(map(_BRACKETED.fullmatch, others))
         numbers = all(map(_WHOLE.fullmatch, parts)) and all(map(_WHOLE.fullmatch, others))
         if shared or boxed or numbers:

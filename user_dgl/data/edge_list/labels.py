@@ -16,7 +16,7 @@ from user_dgl.data.edge_list.features import (
     load_array,
     load_npz_array,
 )
-from user_dgl.data.edge_list.names import is_id, is_label, is_row_number
+from user_dgl.data.edge_list.names import is_id, is_label_of_table, is_row_number
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
@@ -125,7 +125,7 @@ def _find_columns(text: TextFile) -> tuple[int, int]:
     names = text.header or ()
     if len(names) == text.num_columns:
         ids = [c for c, name in enumerate(names) if is_id(name)]
-        labels = [c for c, name in enumerate(names) if is_label(name) and c not in ids]
+        labels = [c for c, name in enumerate(names) if is_label_of_table(name) and c not in ids]
         others = [c for c, name in enumerate(names) if c not in ids and not is_row_number(name)]
         if len(ids) == 1 and len(labels) != 1 and len(others) == 1:
             labels = others
@@ -233,7 +233,7 @@ def read_labels(path: Path, node_ids: tuple[str, ...] | None, num_nodes: int) ->
 
 
 def _names_columns(names: list[str]) -> bool:
-    return any(map(is_label, names)) or (len(names) > 1 and any(map(is_id, names)))
+    return any(map(is_label_of_table, names)) or (len(names) > 1 and any(map(is_id, names)))
 
 
 def _tidy(values: Iterable[str]) -> np.ndarray:

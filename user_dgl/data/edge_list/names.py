@@ -67,8 +67,12 @@ LABEL_NAMES = frozenset(
     ("group", "groups", "community", "communities", "category", "ground_truth", "truth", "gt")
 ) | frozenset(("membership", "partition", "club", "module"))  # fmt: skip
 _LABEL_ENDS = ("_label", "_labels", "_class", "_community", "_cluster", "_ground_truth")
-# Words beside the name of a label: cluster_id, true_class, y_true.
-_BESIDE_LABEL = re.compile(r"^(true|gold)_|_(true|gold|id|ids|idx|index|code|no|number|name)$")
+# Names of labels with a word beside them, in a table of nodes: true_class, y_true, cluster_id. A
+# group_id may be a feature, or an end of an edge.
+_TRUE = re.compile(r"^(true|gold)_|_(true|gold)$")
+_NUMBERED_LABEL = re.compile(
+    r"(label|class|cluster|community)_(id|ids|idx|index|code|no|number|name)"
+)
 # What Neo4j writes behind a name: `weight:float`.
 _TYPE = re.compile(r"(?<=.):(int|long|float|double|short|byte|string|boolean)$", re.IGNORECASE)
 _ROW_NUMBERS = frozenset(("", "index", "unnamed_0", "row", "rownames", "row_names", "row_number"))
@@ -96,8 +100,14 @@ def is_id(name: str) -> bool:
 
 def is_label(name: str) -> bool:
     """Whether a column of this name holds labels."""
-    name = _BESIDE_LABEL.sub("", words(name))
+    name = words(name)
     return name in LABEL_NAMES or name.endswith(_LABEL_ENDS)
+
+
+def is_label_of_table(name: str) -> bool:
+    """Whether a column of this name holds labels in a table of features or labels."""
+    name = words(name)
+    return is_label(_TRUE.sub("", name)) or _NUMBERED_LABEL.fullmatch(name) is not None
 
 
 def is_row_number(name: str) -> bool:

@@ -37,8 +37,8 @@ def parsed(parse: Callable[[ModuleType], "nx.Graph"], path: Path, what: str) -> 
     Parameters
     ----------
     parse : callable
-        Reads the file. Its argument is the module networkx, which is imported here: its import
-        takes 0.3 seconds, and most runs read other formats.
+        Reads the file. Its argument is the module networkx, which is imported here, because most
+        runs read other formats.
     path : Path
     what : str
         Name of the format, for the message.

@@ -15,7 +15,10 @@ import numpy as np
 import pandas as pd
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_ROUND = re.compile(r"(0|-?[1-9][0-9]{0,18})\.0*|(0(\.0+)?|-?[1-9](\.[0-9]+)?)(e\+?|E)[0-9]{1,2}")
+# `1E5` is no number: wells of a plate and hexadecimal ids look like this.
+_ROUND = re.compile(
+    r"(0|-?[1-9][0-9]{0,18})\.0*|(0(\.0+)?|-?[1-9](\.[0-9]+)?)e\+?[0-9]{1,2}|-?[1-9]\.[0-9]+E[0-9]{1,2}"
+)
 # A spreadsheet shows long numbers so, and their last digits are lost.
 _SHORTENED = re.compile(r"-?[1-9][.,][0-9]+E\+[0-9]+")
 _INT64_MAX = 2**63 - 1
