@@ -45,7 +45,7 @@ _MORE_EIGENVECTORS = 16
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
 # The two judges of the prior ``posterior``: number of blocks (N, components), and bytes of the
 # terms and scores of an edge.
-_JUDGES = 10.0
+_JUDGES = 11.0
 _JUDGED = 13 * 8 + 20
 # A feature that is not 0, with its column: in X and in its transpose, and before the first epoch in
 # float64 and in the matrices that the critic, the view and `FeatureMatrix` make of it.
@@ -57,7 +57,9 @@ _SEARCH = 250e6
 # Number of dense matrices of smoothed features in the computation of the floors.
 _FLOORS = 1.2
 # Memory that every run needs beside its tensors.
-_FIXED = 60e6
+_FIXED = 10e6
+# Torch's compiler, which the optimisers of torch import. USER has a step of its own.
+_COMPILER = 60e6
 # Training in parts. A pair that a part touches: its position and its ends. A pair of the graph: its
 # first and last weight, and the parameter with its moments. An edge that METIS gets.
 _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
@@ -124,10 +126,10 @@ def plan_memory(
     before = _preparation_bytes(config, num_edges, feat, halo)
     step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
     if step and glibc() is not None:
-        added = (_FIXED + max(_KEPT_SHARE * step, before)) / 1e6
+        added = (_fixed(config) + max(_KEPT_SHARE * step, before)) / 1e6
         if added < available_memory_mb() / 2 / num_processes:
             return MemoryPlan(max(peak_memory_mb(), now + added), True)
-    added = (_FIXED + max(step, before)) / 1e6
+    added = (_fixed(config) + max(step, before)) / 1e6
     return MemoryPlan(max(peak_memory_mb(), now + added), False)
 
 
@@ -201,7 +203,7 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
     before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
     if judges:
-        before += num_edges * _JUDGED
+        before += _judged_bytes(num_edges)
     links = _link_bytes(config, num_edges, feat)
     return max(before, links, _index_bytes(config, feat), _floor_bytes(config, feat))
 
@@ -216,6 +218,16 @@ def _critic_blocks(
     if not judges:
         return critic
     return max(critic, _JUDGES * min(feature_components(num_nodes), num_features))
+
+
+def _judged_bytes(num_edges: int) -> float:
+    """Bytes of the terms of the edges, and of fitting the judges to a sample of them."""
+    return num_edges * _JUDGED + min(1.0, num_edges / 70_000) * _EXAMPLES_FITTED
+
+
+def _fixed(config: Config) -> float:
+    """Bytes beside the tensors."""
+    return _FIXED + _COMPILER * (config.model.kind != "user")
 
 
 def _floor_bytes(config: Config, feat: sp.csr_matrix) -> float:
@@ -280,12 +292,12 @@ def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> flo
     blocks = _critic_blocks(structure, num_nodes, num_features, judges)
     if blocks:
         before += num_nodes * _BYTES_PER_FLOAT * blocks + num_edges * _PAIR
-        before += num_edges * _JUDGED * judges
+        before += _judged_bytes(num_edges) * judges
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
     others = _index_bytes(config, feat), _floor_bytes(config, feat)
     links = _link_bytes(config, num_edges, feat)
-    return _FIXED + max(before, cutting, kept + step, kept + links, *others)
+    return _fixed(config) + max(before, cutting, kept + step, kept + links, *others)
 
 
 def check_memory(
@@ -374,4 +386,4 @@ def gpu_memory_line(
 
 def floors_memory_mb(config: Config, feat: sp.csr_matrix) -> float:
     """Peak in 10^6 bytes if this process computes the floors in addition to its present memory."""
-    return resident_mb() + (_FIXED + _floor_bytes(config, feat)) / 1e6
+    return resident_mb() + (_fixed(config) + _floor_bytes(config, feat)) / 1e6
