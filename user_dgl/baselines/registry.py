@@ -84,7 +84,10 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
         chosen[item.name] = default if given is None or default is None else given
     prepared = config.baseline.features == "prepared"
     if prepared:
-        # The section features has a row norm of its own.
+        # The section features has a row norm of its own. `inert_settings` reads the new settings,
+        # from which the norm is gone.
+        if config.baseline.row_norm is not None:
+            unused.append("baseline.row_norm has no effect with baseline.features=prepared")
         chosen["row_norm"] = None
     baseline = BaselineConfig(**chosen)
     of_links = config.task == "link_prediction"

@@ -222,7 +222,7 @@ def _write_dgl(file: IO[bytes], kept: sp.coo_matrix) -> None:
     try:
         dgl.save_graphs(file.name, [to_dgl(kept, dgl)])
     except dgl.DGLError as error:
-        why = one_line(error)
+        why = one_line(error).partition(" Stack trace")[0]
         raise OSError(f"DGL could not write all of it ({why}): is the disk full?") from None
 
 

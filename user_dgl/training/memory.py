@@ -71,7 +71,7 @@ _HALO_SHARE = 0.4
 _CPU = torch.device("cpu")
 # With `freed_memory_kept` the blocks of an epoch need this many times the memory, because new
 # blocks do not fill the places of freed blocks completely.
-_KEPT_SHARE = 1.35
+_KEPT_SHARE = 1.1
 
 
 class MemoryPlan(NamedTuple):
