@@ -71,7 +71,7 @@ _HALO_SHARE = 0.4
 _CPU = torch.device("cpu")
 # With `freed_memory_kept` the blocks of an epoch need this many times the memory, because new
 # blocks do not fill the places of freed blocks completely.
-_KEPT_SHARE = 1.1
+_KEPT_SHARE, _KEPT_SHARE_OF_BASELINES = 1.1, 1.35
 
 
 class MemoryPlan(NamedTuple):
@@ -126,7 +126,8 @@ def plan_memory(
     before = _preparation_bytes(config, num_edges, feat, halo)
     step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
     if step and glibc() is not None:
-        added = (_fixed(config) + max(_KEPT_SHARE * step, before)) / 1e6
+        kept = _KEPT_SHARE if config.model.kind == "user" else _KEPT_SHARE_OF_BASELINES
+        added = (_fixed(config) + max(kept * step, before)) / 1e6
         if added < available_memory_mb() / 2 / num_processes:
             return MemoryPlan(max(peak_memory_mb(), now + added), True)
     added = (_fixed(config) + max(step, before)) / 1e6
@@ -192,9 +193,7 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
     """Bytes at the peak of the stages before and after training."""
     structure, model = config.structure, config.model
     num_nodes, num_features = feat.shape
-    # Several processes, which have a halo, do not ask the judges.
-    judges = structure.learnable and structure.prior == "posterior" and not halo
-    before = _critic_blocks(structure, num_nodes, num_features, judges)
+    before = _critic_blocks(structure, num_features)
     if not model.traits.learns:
         columns = min(model.smooth.num_components, num_features)
         if model.smooth.source == "graph":
@@ -202,27 +201,28 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
         before = max(before, _VIEW * columns)
     before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
-    if judges:
-        before += _judged_bytes(num_edges)
+    # Several processes, which have a halo, do not ask the judges.
+    judges = 0.0 if halo else _judge_bytes(structure, num_nodes, num_edges, num_features)
     links = _link_bytes(config, num_edges, feat)
-    return max(before, links, _index_bytes(config, feat), _floor_bytes(config, feat))
+    return max(before, judges, links, _index_bytes(config, feat), _floor_bytes(config, feat))
 
 
-def _critic_blocks(
-    structure: StructureConfig, num_nodes: int, num_features: int, judges: bool
-) -> float:
-    """Floats of each node that the critic and, if they may be asked, the two judges need."""
+def _critic_blocks(structure: StructureConfig, num_features: int) -> float:
+    """Floats of each node that the critic needs."""
     if not structure.learnable or structure.prior not in ("critic", "posterior"):
         return 0.0
-    critic = _CRITIC * min(structure.critic.num_components, num_features)
-    if not judges:
-        return critic
-    return max(critic, _JUDGES * min(feature_components(num_nodes), num_features))
+    return _CRITIC * min(structure.critic.num_components, num_features)
 
 
-def _judged_bytes(num_edges: int) -> float:
-    """Bytes of the terms of the edges, and of fitting the judges to a sample of them."""
-    return num_edges * _JUDGED + min(1.0, num_edges / 70_000) * _EXAMPLES_FITTED
+def _judge_bytes(
+    structure: StructureConfig, num_nodes: int, num_edges: int, num_features: int
+) -> float:
+    """Bytes of the two judges, which may be asked after the critic, and of fitting them."""
+    if not structure.learnable or structure.prior != "posterior":
+        return 0.0
+    columns = min(feature_components(num_nodes), num_features)
+    fitted = min(1.0, num_edges / 70_000) * _EXAMPLES_FITTED
+    return num_nodes * _BYTES_PER_FLOAT * _JUDGES * columns + num_edges * (_PAIR + _JUDGED) + fitted
 
 
 def _fixed(config: Config) -> float:
@@ -288,14 +288,13 @@ def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> flo
     step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
     step += near * _BYTES_PER_FLOAT * width + _code_length_bytes(config, num_features, values)
     before = feat.nnz * _FEATURE_PREPARED
-    judges = structure.learnable and structure.prior == "posterior"
-    blocks = _critic_blocks(structure, num_nodes, num_features, judges)
+    blocks = _critic_blocks(structure, num_features)
     if blocks:
         before += num_nodes * _BYTES_PER_FLOAT * blocks + num_edges * _PAIR
-        before += _judged_bytes(num_edges) * judges
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
-    others = _index_bytes(config, feat), _floor_bytes(config, feat)
+    judges = _judge_bytes(structure, num_nodes, num_edges, num_features)
+    others = judges, _index_bytes(config, feat), _floor_bytes(config, feat)
     links = _link_bytes(config, num_edges, feat)
     return _fixed(config) + max(before, cutting, kept + step, kept + links, *others)
 
