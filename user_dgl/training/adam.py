@@ -21,10 +21,9 @@ class Adam(torch.optim.Adam):
 
     Torch wraps four methods of its optimisers, and their step, so that they can be part of a
     compiled program. The first call of one of them imports ``torch._dynamo``. That takes as
-    long as a whole training on Cora. Nothing is compiled here, so that this
-    class takes the methods without their wrappers and has a step of its own. Two settings are
-    supported: ``lr`` and ``weight_decay``, each of a group. The state of one class can be loaded
-    into the other.
+    long as a whole training on Cora. Nothing is compiled here, so that this class takes the methods
+    without their wrappers and has a step of its own. Two settings are supported: ``lr`` and
+    ``weight_decay``, each of a group. The state of one class can be loaded into the other.
     """
 
     def __init__(self, groups: list[dict[str, Any]], lr: float):

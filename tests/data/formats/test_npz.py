@@ -197,6 +197,7 @@ WRONG.data = np.array([1, 1, 1, -1, np.nan])
         (parts(adj_indices=np.array([1, 2, 1, 2, 4])), "not a valid CSR matrix"),
         (parts(adj_indices=np.array([1, 2, 1, 2, -1])), "not a valid CSR matrix"),
         (parts(adj_indptr=np.array([0, 1, 2, 4, 9])), "not a valid CSR matrix"),
+        (parts(adj_indptr=np.array([0, 1, -9, -9, -9])), "not a valid CSR matrix"),
         (parts(adj_indptr=None, adj_shape=None), "lacks adj_indptr, adj_shape"),
         (parts(attr_shape=np.array([4, 1])), "not a valid CSR matrix"),
         (parts(labels=LABELS[:3]), r"labels of shape \(3,\).* 4 nodes"),
@@ -239,10 +240,15 @@ def test_damaged_files(tmp_path):
 
 def test_load_sparse_checks_what_scipy_does_not(tmp_path):
     path = tmp_path / "a.npz"
-    wrong = {"indices": np.array([1, 2, 1, 2, 9]), "format": np.array(b"csr")}
-    write(path, {k.removeprefix("adj_"): v for k, v in parts().items() if k[:4] == "adj_"} | wrong)
-    with pytest.raises(InputError, match=r"a\.npz: not a valid sparse matrix"):
-        load_sparse(path)
+    right = {k.removeprefix("adj_"): v for k, v in parts().items() if k[:4] == "adj_"}
+    right["format"] = np.array(b"csr")
+    outside = {"indices": np.array([1, 2, 1, 2, 9])}
+    # The last start says how many entries there are; SciPy takes a negative number for none.
+    negative = {"indptr": np.array([0, 1, -9, -9, -9])}
+    for wrong in (outside, negative):
+        write(path, right | wrong)
+        with pytest.raises(InputError, match=r"a\.npz: not a valid sparse matrix"):
+            load_sparse(path)
     write(path, parts())
     with pytest.raises(InputError, match=r"a\.npz: holds .*: expected a matrix saved with scipy"):
         load_adjacency(path)

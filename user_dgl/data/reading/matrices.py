@@ -43,7 +43,7 @@ def csr_from_parts(
             raise ValueError(f"entries of type {data.dtype}, indices of type {indices.dtype}")
         parts = (_supported(data), _supported(indices), _supported(indptr))
         matrix = sp.csr_matrix(parts, shape=(rows, columns))
-        matrix.check_format(full_check=True)
+        check_indices(matrix)
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(
             f"{source}: not a valid CSR matrix ({one_line(error)}): create it again"
@@ -76,6 +76,9 @@ def check_indices(matrix: sp.spmatrix) -> None:
     """
     if matrix.format in ("csr", "csc", "bsr"):
         matrix.check_format(full_check=True)
+        # SciPy looks at the order of the starts only if the last of them is above 0.
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+            raise ValueError("index pointer values must form a non-decreasing sequence")
 
 
 def as_features(
