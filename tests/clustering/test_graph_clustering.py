@@ -214,14 +214,14 @@ def test_em_is_taken_only_where_it_gains_more_than_one_standard_error():
         plain = np.tile([0.4, 0.6], 50)
         moved = plain + gain + np.repeat([-spread, spread], 50)
         return {
-            "louvain": _Score(0.5, 9.0, plain, 1.0),
-            "louvain+em": _Score(0.5 + gain, 9.0, moved, 1.0),
-            "spectral": _Score(0.1, 9.0, plain, 1.0),
-            "spectral+em": _Score(0.1, 9.0, plain, 1.0),
+            ("louvain", ""): _Score(0.5, 9.0, plain, 1.0),
+            ("louvain+em", ""): _Score(0.5 + gain, 9.0, moved, 1.0),
+            ("spectral", ""): _Score(0.1, 9.0, plain, 1.0),
+            ("spectral+em", ""): _Score(0.1, 9.0, plain, 1.0),
         }
 
-    assert _choice(scores(0.02, 0.1)) == "louvain+em"
-    assert _choice(scores(0.02, 0.3)) == "louvain"
+    assert _choice(scores(0.02, 0.1)) == ("louvain+em", "")
+    assert _choice(scores(0.02, 0.3)) == ("louvain", "")
 
 
 def test_merging_takes_the_pair_that_loses_fewest_bits(monkeypatch):

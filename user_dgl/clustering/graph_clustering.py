@@ -16,6 +16,10 @@ is the value of f that is expected by chance. The numerator is the bits of each 
 partition saves. It is at most H(v), with equality for equal clusters that no edge joins. Bits that
 are not divided by H(v) prefer clusters of equal size, whatever the edges say. U is 0 if f is less
 than e: clusters that avoid edges within are not looked for here.
+
+If the edges have weights, they are tried in several forms (`user_dgl.clustering.weight_forms`), and
+each edge counts in f, v and e by its relative weight. By the weights themselves, a few heavy edges
+would judge alone.
 """
 
 from collections.abc import Callable
@@ -28,6 +32,7 @@ from scipy.stats import binom, norm
 from user_dgl.clustering.block_model import block_bits, block_sums, entropy_bits, refine
 from user_dgl.clustering.communities import communities, fill_clusters
 from user_dgl.clustering.spectral import spectral_clusters, spectral_embedding
+from user_dgl.clustering.weight_forms import AS_THEY_ARE, forms, in_form, relative_weights
 from user_dgl.graph import Graph
 from user_dgl.runtime.progress import steps
 from user_dgl.runtime.streams import Stream, stream_rng
@@ -52,7 +57,8 @@ class GraphCandidate:
     Attributes
     ----------
     name : str
-        ``louvain``, ``louvain+em``, ``spectral`` or ``spectral+em``.
+        ``louvain``, ``louvain+em``, ``spectral`` or ``spectral+em``; in a weighted graph also the
+        form of the weights, if they are not taken as they are.
     score : float
         U of the hidden edges, 0 to 1.
     standard_error : float
@@ -102,7 +108,8 @@ def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphCluster
 
     1. A tenth of the edges is hidden. ``louvain`` (`communities`) and ``spectral``
        (`spectral_clusters`) cluster the graph of the other edges; ``louvain+em`` and
-       ``spectral+em`` are these clusters after `refine`.
+       ``spectral+em`` are these clusters after `refine`. A weighted graph is clustered so in each
+       form of its weights.
     2. Each is scored by U of the hidden edges. EM is considered only if it gains more than one
        standard error of the difference. The highest score is chosen. If no candidate is above
        chance (z < 3), ``spectral`` is chosen, because it follows chance less far than the others.
@@ -143,14 +150,20 @@ def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphCluster
         clusters[kept] = np.arange(len(kept))
     elif num_clusters > 1:
         part = adjacency if len(kept) == len(degree) else adjacency[kept][:, kept]
-        candidates, resolution = _candidates(part, num_clusters, seed)
-        name = next((c.name for c in candidates if c.chosen), "louvain")
-        clusters[kept] = _final(name, part, embedding[kept], num_clusters, seed, resolution)
+        candidates, (method, form), resolution = _candidates(part, num_clusters, seed)
+        if form != AS_THEY_ARE:
+            part = in_form(part, form)
+            embedding[kept] = spectral_embedding(part, num_clusters, seed)
+        clusters[kept] = _final(method, part, embedding[kept], num_clusters, seed, resolution)
     if 0 < len(kept) < len(degree):
         rim = kept[degree[kept] == degree[kept].min()]
         clusters[degree == 0] = np.bincount(clusters[rim]).argmax()
     found = any(candidate.z >= _LEAST_Z for candidate in candidates)
     return GraphClustering(clusters, embedding, candidates, found)
+
+
+# A method and a form of the weights.
+_Way = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,29 +175,37 @@ class _Score:
     terms: np.ndarray
     bits: float
 
-    def candidate(self, name: str, chosen: str) -> GraphCandidate:
+    def candidate(self, way: _Way, chosen: _Way) -> GraphCandidate:
         error = float(self.terms.std() / np.sqrt(len(self.terms)))
-        return GraphCandidate(name, self.value, error, self.z, self.bits, name == chosen)
+        name = ", ".join(filter(None, way))
+        return GraphCandidate(name, self.value, error, self.z, self.bits, way == chosen)
 
 
 def _candidates(
     adjacency: sp.csr_matrix, num_clusters: int, seed: int
-) -> tuple[list[GraphCandidate], float | None]:
-    """Score the candidates by hidden edges; also the resolution of Louvain, if it was searched."""
-    train, hidden, weight = _hide(adjacency, seed)
-    if not len(hidden):
-        return [], None
-    by_louvain, resolution = communities(train, num_clusters, seed)
-    points = spectral_embedding(train, num_clusters, seed)
-    by_spectrum = spectral_clusters(points, num_clusters, seed)
-    scores = {}
-    for form, (name, clusters) in enumerate((("louvain", by_louvain), ("spectral", by_spectrum))):
-        scores[name] = _score(train, hidden, weight, clusters, num_clusters)
-        rng = stream_rng(seed, Stream.BLOCK_MODEL, form)
-        moved = refine(train, clusters, num_clusters, _EM_STEPS, rng)
-        scores[f"{name}+em"] = _score(train, hidden, weight, moved, num_clusters)
+) -> tuple[list[GraphCandidate], _Way, float | None]:
+    """Score the candidates by hidden edges.
+
+    The chosen one is returned too, with the resolution of Louvain if that was searched.
+    """
+    judges = _hide(relative_weights(adjacency), seed)
+    if not len(judges[1]):
+        return [], ("louvain", AS_THEY_ARE), None
+    scores, resolutions = {}, {}
+    for form, weighted in forms(adjacency).items():
+        train, _, _ = _hide(weighted, seed)
+        by_louvain, resolutions[form] = communities(train, num_clusters, seed)
+        points = spectral_embedding(train, num_clusters, seed)
+        by_spectrum = spectral_clusters(points, num_clusters, seed)
+        found = {"louvain": by_louvain, "spectral": by_spectrum}
+        for number, (method, clusters) in enumerate(found.items()):
+            rng = stream_rng(seed, Stream.BLOCK_MODEL, number)
+            moved = refine(train, clusters, num_clusters, _EM_STEPS, rng)
+            scores[method, form] = _score(*judges, clusters, num_clusters)
+            scores[f"{method}+em", form] = _score(*judges, moved, num_clusters)
     chosen = _choice(scores)
-    return [score.candidate(name, chosen) for name, score in scores.items()], resolution
+    candidates = [score.candidate(way, chosen) for way, score in scores.items()]
+    return candidates, chosen, resolutions[chosen[1]]
 
 
 def _hide(adjacency: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
@@ -280,22 +301,25 @@ def _above_chance(hits: int, number: int, chance: float) -> float:
     return float(z)
 
 
-def _choice(scores: dict[str, _Score]) -> str:
-    """Name of the candidate that is chosen; see `graph_clustering`."""
+def _choice(scores: dict[_Way, _Score]) -> _Way:
+    """The candidate that is chosen; see `graph_clustering`."""
     if all(score.z < _LEAST_Z for score in scores.values()):
-        return "spectral"
-    picks = []
-    for name in ("louvain", "spectral"):
-        plain, moved = scores[name], scores[f"{name}+em"]
+        return "spectral", AS_THEY_ARE
+    picks: list[_Way] = []
+    for method, form in scores:
+        if method.endswith("+em"):
+            continue
+        plain, moved = scores[method, form], scores[f"{method}+em", form]
         # The same edges judge both, so the error is that of the difference, edge by edge.
         difference = moved.terms - plain.terms
         error = difference.std() / np.sqrt(len(difference))
-        picks.append(f"{name}+em" if moved.value - plain.value > error else name)
+        gains = moved.value - plain.value > error
+        picks.append((f"{method}+em" if gains else method, form))
     return max(picks, key=lambda pick: scores[pick].value)
 
 
 def _final(
-    name: str,
+    method: str,
     adjacency: sp.csr_matrix,
     points: np.ndarray,
     num_clusters: int,
@@ -303,7 +327,7 @@ def _final(
     resolution: float | None,
 ) -> np.ndarray:
     """Cluster the whole graph, whose nodes all have edges, in the chosen way."""
-    if name.startswith("louvain"):
+    if method.startswith("louvain"):
         starts = _STARTS if adjacency.shape[0] <= _LARGE else _STARTS_LARGE
         # Start 0 was the search on the graph without the hidden edges.
         found = [
@@ -314,7 +338,7 @@ def _final(
     else:
         clusters = spectral_clusters(points, num_clusters, seed)
     clusters = fill_clusters(clusters, num_clusters)
-    if name.endswith("+em"):
+    if method.endswith("+em"):
         rng = stream_rng(seed, Stream.BLOCK_MODEL)
         clusters = refine(adjacency, clusters, num_clusters, _EM_STEPS, rng)
     return clusters
