@@ -32,7 +32,7 @@ def sum_of_squares(points, clusters):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Starts on samples of 100 points and more, from 200 points on."""
-    monkeypatch.setattr(module, "_SAMPLED_FROM", 200)
+    monkeypatch.setattr(module, "SAMPLED_FROM", 200)
     monkeypatch.setattr(module, "_LEAST_SAMPLE", 100)
     monkeypatch.setattr(module, "_SAMPLE_PER_CLUSTER", 30)
     monkeypatch.setattr(module, "_LEAST_SEEDING", 60)

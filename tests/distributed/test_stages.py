@@ -54,7 +54,7 @@ def data():
 def large(monkeypatch):
     """The ways that large graphs take, on a small one."""
     monkeypatch.setattr(svd, "_TALL", 100)
-    monkeypatch.setattr(kmeans, "_SAMPLED_FROM", 100)
+    monkeypatch.setattr(kmeans, "SAMPLED_FROM", 100)
     monkeypatch.setattr(kmeans, "_LEAST_SAMPLE", 80)
     monkeypatch.setattr(kmeans, "_SAMPLE_PER_CLUSTER", 20)
     monkeypatch.setattr(kmeans, "_LEAST_SEEDING", 40)

@@ -34,7 +34,9 @@ _FEATURE_COMPONENTS, _LARGE, _FEATURE_COMPONENTS_LARGE = 512, 20_000, 256
 # Examples that a judge is fitted to. More take minutes and change the few parameters by little.
 _FITTED_ROWS = 40_000
 # Random pairs that edges are compared with, at most. They tell the distribution well enough.
-_MOST_NULLS = 500_000
+_MOST_NULLS, _MOST_NULLS_LARGE = 500_000, 200_000
+# Folds of large graphs. The smoothing of each fold is what takes most of the time.
+_FOLDS_LARGE = 5
 # Share of noise by the features alone from which they tell nothing about the edges. It is below 1
 # because the judge of few edges finds a little in random features too. It is not far below 1
 # because features that half of the nodes have still help: 0.84 on a block model.
@@ -159,8 +161,10 @@ def edge_posterior(
     EdgePosterior or None
         None if there are fewer edges than folds, or too few nodes for random pairs.
     """
-    config = CriticConfig()
-    examples = Examples.draw(graph, config.folds, seed, held_out, most_nulls=_MOST_NULLS)
+    config, most_nulls = CriticConfig(), _MOST_NULLS
+    if graph.num_nodes >= _LARGE:
+        config, most_nulls = replace(config, folds=_FOLDS_LARGE), _MOST_NULLS_LARGE
+    examples = Examples.draw(graph, config.folds, seed, held_out, most_nulls=most_nulls)
     if examples is None:
         return None
 

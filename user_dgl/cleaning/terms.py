@@ -16,7 +16,7 @@ import torch
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.block_model import block_sums, evidence, log_rates
-from user_dgl.clustering.kmeans import kmeans
+from user_dgl.clustering.kmeans import SAMPLED_FROM, kmeans
 from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import leading_components
 from user_dgl.graph.propagation import Propagation, smooth
@@ -53,18 +53,20 @@ class GraphTerms(PairTerms):
         groups = (f"edges between {number} groups of nodes" for number in _GROUPS)
         return (*super().names, "features of the wide surroundings", *groups)
 
+    @property
+    def _surroundings(self) -> list[tuple[int, float]]:
+        return [*super()._surroundings, (_FAR_HOPS, _FAR_SHARE)]
+
     def _further(
-        self,
-        weight: torch.Tensor,
-        propagation: Propagation,
-        reduced: torch.Tensor,
-        coarse: np.ndarray,
+        self, weight: torch.Tensor, wider: list[np.ndarray], coarse: np.ndarray
     ) -> list[Term]:
-        far = normalize(smooth(propagation, reduced, _FAR_HOPS, _FAR_SHARE).numpy(), copy=False)
+        (far,) = wider
         adjacency = self._adjacency(weight).astype(np.float64)
         terms: list[Term] = [lambda pairs: row_dots(far, *pairs)]
+        # From this size on, k-means without a limit takes its steps on a sample, and few on all.
+        steps = _GROUP_STEPS if len(coarse) < SAMPLED_FROM else None
         for number in _GROUPS:
-            groups = kmeans(coarse, number, self.seed, num_starts=1, max_steps=_GROUP_STEPS)
+            groups = kmeans(coarse, number, self.seed, num_starts=1, max_steps=steps)
             sums = block_sums(adjacency, groups, number)
             terms.append(_Rates(groups, log_rates(sums, evidence(sums)[1])))
         return terms

@@ -19,10 +19,10 @@ from user_dgl.runtime.streams import Stream, stream_rng
 MINI_BATCH_ABOVE = 100_000
 _SILHOUETTE_SAMPLE = 3000
 # From this number of points on, the starts are made on a sample. Smaller sets do all on all points.
-_SAMPLED_FROM = 20_000
+SAMPLED_FROM = 20_000
 # Points of the sample, at least and for each cluster, and of those among which k-means++ draws.
 _LEAST_SAMPLE, _SAMPLE_PER_CLUSTER = 10_000, 128
-_LEAST_SEEDING, _SEEDING_PER_CLUSTER = 1000, 64
+_LEAST_SEEDING, _SEEDING_PER_CLUSTER = 500, 16
 # Most clusters for which a sample is smaller than the mini-batches of so many starts.
 _MOST_SAMPLED_CLUSTERS = 200
 # Steps on all points after those on the sample, and the share of the starts that get them.
@@ -82,7 +82,7 @@ def kmeans(
         max_steps is None
         and seeding_sample is None
         and num_clusters <= _MOST_SAMPLED_CLUSTERS
-        and number >= max(_SAMPLED_FROM, 2 * sample)
+        and number >= max(SAMPLED_FROM, 2 * sample)
     ):
         with _one_thread_without_warnings():
             return _kmeans_by_sample(points, number, num_clusters, seed, num_starts, sample, held)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.features.rows import Rows
 from user_dgl.graph import Graph
-from user_dgl.graph.propagation import Propagator
+from user_dgl.graph.propagation import Propagator, smooth_each
 
 
 def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
@@ -46,16 +46,9 @@ class Smoothing(NamedTuple):
         """
         for power in dict.fromkeys(power for _, _, power in views):
             propagation = self.propagation(power, x.dtype)
-            step, total = x, torch.zeros_like(x)
-            most = max(hops for hops, share, own in views if own == power)
-            alone = all(share == 1 for _, share, own in views if own == power)
-            for hop in range(1, 1 if alone else most + 1):
-                step = propagation(step)
-                total.add_(step)
-                for hops, share, own in views:
-                    if (hops, own) == (hop, power) and share < 1:
-                        mixed = total * ((1 - share) / hops)
-                        yield (hops, share, power), mixed.add_(x, alpha=share)
+            mixed = [(hops, share) for hops, share, own in views if own == power and share < 1]
+            for place, smoothed in smooth_each(propagation, x, mixed):
+                yield (*mixed[place], power), smoothed
             for hops, share, own in views:
                 if own == power and share == 1:
                     yield (hops, share, power), x

@@ -1,5 +1,6 @@
 """Products with the normalised adjacency S, their interface, and smoothing with S."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -114,3 +115,29 @@ def smooth(propagation: Propagator, x: torch.Tensor, hops: int, self_share: floa
         step = propagation(step)
         total.add_(step)
     return total.mul_((1 - self_share) / hops).add_(x, alpha=self_share)
+
+
+def smooth_each(
+    propagation: Propagator, x: torch.Tensor, settings: Sequence[tuple[int, float]]
+) -> Iterator[tuple[int, torch.Tensor]]:
+    """Smooth x in several ways, each as `smooth` does, with the products of the longest one.
+
+    Parameters
+    ----------
+    propagation : Propagation
+    x : Tensor (N, d)
+    settings : sequence of (int, float)
+        Hops, 1 or more, and own share of each way.
+
+    Yields
+    ------
+    int, Tensor (N, d)
+        Place in ``settings``, and the smoothed x. Ways with fewer hops come first.
+    """
+    step, total = x, torch.zeros_like(x)
+    for hop in range(1, max((hops for hops, _ in settings), default=0) + 1):
+        step = propagation(step)
+        total.add_(step)
+        for place, (hops, share) in enumerate(settings):
+            if hops == hop:
+                yield place, (total * ((1 - share) / hops)).add_(x, alpha=share)

@@ -18,7 +18,7 @@ from user_dgl.features.cosine import row_dots
 from user_dgl.features.svd import leading_components, truncated_svd
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import weighted_degree
-from user_dgl.graph.propagation import Propagation, smooth
+from user_dgl.graph.propagation import Propagation, smooth_each
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.critic import COARSE_COMPONENTS
 
@@ -129,17 +129,17 @@ class PairTerms:
     def smoothed(self) -> np.ndarray:
         """Smoothed features (N, d) on the whole graph, with rows scaled to norm 1."""
         _, reduced = self._features or self._reduced(self._adjacency(self.weight))
-        return self._smooth(Propagation.of(self.graph, self.weight, self.engine), reduced)
+        propagation = Propagation.of(self.graph, self.weight, self.engine)
+        return self._smooth(propagation, reduced, self._surroundings[1:2])[0]
 
     def _views(self, weight: torch.Tensor) -> Callable[[np.ndarray], np.ndarray]:
         """Make a function from pairs (2, M) to their terms (M, J) on a graph with weights."""
         rows, reduced = self._features or self._reduced(self._adjacency(weight))
         propagation = Propagation.of(self.graph, weight, self.engine)
-        smoothed = self._smooth(propagation, reduced)
-        one_step = normalize(propagation(reduced).numpy(), copy=False)
+        one_step, smoothed, *wider = self._smooth(propagation, reduced, self._surroundings)
         coarse = normalize(leading_components(smoothed, COARSE_COMPONENTS), copy=False)
         cosines = [rows, one_step, smoothed, coarse]
-        further = self._further(weight, propagation, reduced, coarse)
+        further = self._further(weight, wider, coarse)
         degree = np.log1p(weighted_degree(self.graph, weight, self.engine).numpy())
         shares = self._shares(weight)
         memberships = None if self.memberships is None else self.memberships(weight)
@@ -156,12 +156,13 @@ class PairTerms:
 
         return terms
 
+    @property
+    def _surroundings(self) -> list[tuple[int, float]]:
+        """Hops and own share of each smoothing; a subclass may add wider ones."""
+        return [(1, 0.0), (self.config.hops, self.config.self_share)]
+
     def _further(
-        self,
-        weight: torch.Tensor,
-        propagation: Propagation,
-        reduced: torch.Tensor,
-        coarse: np.ndarray,
+        self, weight: torch.Tensor, wider: list[np.ndarray], coarse: np.ndarray
     ) -> list[Callable[[np.ndarray], np.ndarray]]:
         """Functions from pairs (2, M) to one more term (M,) each, which a subclass may add."""
         return []
@@ -171,11 +172,15 @@ class PairTerms:
         rows = normalize(feat)
         return rows, torch.from_numpy(truncated_svd(rows, self.config.num_components, self.seed))
 
-    def _smooth(self, propagation: Propagation, reduced: torch.Tensor) -> np.ndarray:
-        """Smoothed features (N, d), with rows scaled to norm 1."""
-        config = self.config
-        smoothed = smooth(propagation, reduced, config.hops, config.self_share)
-        return normalize(smoothed.numpy(), copy=False)
+    def _smooth(
+        self,
+        propagation: Propagation,
+        reduced: torch.Tensor,
+        surroundings: list[tuple[int, float]],
+    ) -> list[np.ndarray]:
+        """Smoothed features (N, d) of each kind, with rows scaled to norm 1."""
+        found = dict(smooth_each(propagation, reduced, surroundings))
+        return [normalize(found[i].numpy(), copy=False) for i in range(len(surroundings))]
 
     def _adjacency(self, weight: torch.Tensor) -> sp.csr_matrix:
         """W (N, N) without the pairs of weight 0."""
