@@ -4,8 +4,9 @@
 ``python tools/study_weights.py [--sets NAME ...] [--seeds 0-9] [--results FOLDER]``
 
 Two graphs join each node of a real data set to its 15 nearest neighbours by features, with the
-cosine as weight. The third one is a block model whose edges are drawn uniformly at random, so that
-only their weights carry the blocks. Each graph is written to a file and trained on without features
+cosine as weight. In the third one the edges are drawn uniformly at random, so that only their
+weights carry the blocks. In the others a few edges are much heavier than all others: there the
+weights tell what the edges hardly tell, or they tell nothing. Each graph is written to a file and trained on without features
 by ``configs/default.yaml``, once as it is and once with ``data.weights=ignore``. The script writes
 FOLDER/weights.csv and .md. Labels are read by the metrics only.
 """
@@ -20,7 +21,15 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from reproduction.plan import DATASETS
-from reproduction.summary import LEGEND, PAIRED_LEGEND, markdown, mean_std, paired
+from reproduction.summary import (
+    ENOUGH,
+    LEGEND,
+    PAIRED_LEGEND,
+    markdown,
+    mean_std,
+    paired,
+    with_foot,
+)
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
@@ -36,6 +45,9 @@ NEIGHBOURS = 15
 METRICS = ("nmi", "ari", "ami")
 # The block model: nodes, blocks, mean degree, and the mean weight within blocks beside 1 between.
 NODES, BLOCKS, DEGREE, WITHIN = 1000, 4, 40, 3.0
+# The block model with heavy weights: blocks, mean degree, and the standard deviation of the
+# logarithms of the weights.
+HEAVY_BLOCKS, HEAVY_DEGREE, SPREAD = 8, 10, 1.5
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -115,10 +127,35 @@ def weighted_blocks(seed: int) -> AttributedGraph:
     return AttributedGraph(graph, None, block)
 
 
+def heavy_blocks(factor: float, mixing: float) -> Callable[[int], AttributedGraph]:
+    """Return the maker of a planted partition with log-normal weights, larger by a factor inside.
+
+    ``mixing`` is the share of edges that join blocks.
+    """
+
+    def make(seed: int) -> AttributedGraph:
+        rng = np.random.default_rng(seed)
+        block = rng.integers(HEAVY_BLOCKS, size=NODES)
+        number = NODES * HEAVY_DEGREE // 2
+        # Pairs are drawn until both kinds have as many as they shall have.
+        u, v = rng.integers(NODES, size=(2, 40 * number))
+        inside = block[u] == block[v]
+        within = np.flatnonzero(inside & (u != v))[: round((1 - mixing) * number)]
+        between = np.flatnonzero(~inside)[: round(mixing * number)]
+        kept = np.concatenate([within, between])
+        weight = rng.lognormal(0, SPREAD, len(kept)) * np.where(inside[kept], factor, 1)
+        matrix = sp.csr_matrix((weight, (u[kept], v[kept])), shape=(NODES, NODES))
+        return AttributedGraph(graph_from_matrix(matrix, "blocks")[0], None, block)
+
+    return make
+
+
 SETS: dict[str, Callable[[int], AttributedGraph]] = {
     "pubmed, 15 neighbours": neighbours_of("pubmed"),
     "coauthor_cs, 15 neighbours": neighbours_of("coauthor_cs"),
     "blocks by weights": weighted_blocks,
+    "blocks by edges and heavy weights": heavy_blocks(7.0, 0.6),
+    "blocks by edges, heavy weights of no use": heavy_blocks(1.0, 0.4),
 }
 
 
@@ -132,11 +169,15 @@ def report(rows: pd.DataFrame) -> str:
         seeds = of["seed"].nunique()
         by_seed = of.pivot(index="seed", columns="weights")
         for form, label in (("auto", "with weights"), ("ignore", "without")):
-            body.append([name, label, *(mean_std(by_seed[m][form], seeds) for m in METRICS)])
-        differences = (paired(by_seed[m]["auto"] - by_seed[m]["ignore"], seeds) for m in METRICS)
+            body.append(
+                [name, label, *(mean_std(by_seed[m][form], seeds, ENOUGH) for m in METRICS)]
+            )
+        differences = (
+            paired(by_seed[m]["auto"] - by_seed[m]["ignore"], seeds, ENOUGH) for m in METRICS
+        )
         body.append([name, "difference", *differences])
     lines += markdown(["graph", "", *(m.upper() for m in METRICS)], body)
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(with_foot(lines)).rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import stats
 
 # Seeds that a comparison needs: ten, or five where a run takes over two minutes.
-_ENOUGH, _ENOUGH_OF_SLOW, _SLOW_SECONDS = 10, 5, 120
+ENOUGH, _ENOUGH_OF_SLOW, _SLOW_SECONDS = 10, 5, 120
 STAR = "*"
 
 LEGEND = (
@@ -37,10 +37,10 @@ def enough_seeds(rows: pd.DataFrame) -> int:
     if "seconds" in rows:
         seconds = seconds.fillna(rows["seconds"].astype(float))
     if not (seconds > _SLOW_SECONDS).any():  # grouping takes most of the time of a page
-        return _ENOUGH
+        return ENOUGH
     # The fastest run says best how long one takes. The others may have shared the machine.
     fastest = seconds.groupby(rows["method"]).min()
-    return _ENOUGH_OF_SLOW if (fastest > _SLOW_SECONDS).any() else _ENOUGH
+    return _ENOUGH_OF_SLOW if (fastest > _SLOW_SECONDS).any() else ENOUGH
 
 
 def with_foot(lines: Sequence[str]) -> list[str]:

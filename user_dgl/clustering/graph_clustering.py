@@ -112,7 +112,8 @@ def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphCluster
        form of its weights.
     2. Each is scored by U of the hidden edges. EM is considered only if it gains more than one
        standard error of the difference. The highest score is chosen. If no candidate is above
-       chance (z < 3), ``spectral`` is chosen, because it follows chance less far than the others.
+       chance (z < 3), ``spectral`` is chosen, because it follows chance less far than the others,
+       in the form of the weights with the highest z.
     3. The chosen one clusters the whole graph. Louvain has several starts; the one with the highest
        U of all edges is kept.
 
@@ -304,7 +305,8 @@ def _above_chance(hits: int, number: int, chance: float) -> float:
 def _choice(scores: dict[_Way, _Score]) -> _Way:
     """The candidate that is chosen; see `graph_clustering`."""
     if all(score.z < _LEAST_Z for score in scores.values()):
-        return "spectral", AS_THEY_ARE
+        spectral = [way for way in scores if way[0] == "spectral"]
+        return max(spectral, key=lambda way: scores[way].z)
     picks: list[_Way] = []
     for method, form in scores:
         if method.endswith("+em"):

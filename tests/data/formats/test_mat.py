@@ -80,3 +80,9 @@ def test_a_bomb_is_found_without_unpacking_it_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "available_memory_mb", lambda: 200.0)
     path = write(tmp_path / "bomb.mat", bomb())
     refused(path, "needs .* GB")
+
+
+def test_labels_without_a_column_may_not_claim_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_files, "available_memory_mb", lambda: 200.0)
+    path = write(tmp_path / "tall.mat", mat(gnd=np.zeros((10**8, 0))))
+    refused(path, "needs .* GB")

@@ -28,6 +28,15 @@ def test_npz_features(save, tmp_path):
     assert data.node_ids is None
 
 
+def test_sparse_features_in_half_precision(tmp_path):
+    """SciPy stores them, although it cannot compute with them."""
+    rows = sp.csr_matrix(np.round(FEATURES))
+    parts = {"indices": rows.indices, "indptr": rows.indptr, "shape": rows.shape, "format": b"csr"}
+    np.savez(tmp_path / "f.npz", data=rows.data.astype(np.float16), **parts)
+    data = load_edge_list(write(tmp_path / "e.csv", FORMATS["e.csv"]), tmp_path / "f.npz")
+    np.testing.assert_array_equal(data.feat.toarray(), np.round(FEATURES))
+
+
 def test_npz_features_from_one(tmp_path):
     np.savez(tmp_path / "f.npz", x=FEATURES, ids=np.arange(1, N + 1))
     rows = "".join(f"{u + 1} {v + 1}\n" for u, v in EDGES)

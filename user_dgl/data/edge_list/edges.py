@@ -315,7 +315,8 @@ def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
         labels = LabelRows(path, data.labels, None, np.arange(len(names)), names)
     weight = None
     if data.graph.weight is not None:
-        weight = data.graph.weight.numpy() * data.graph.unit
+        # In single precision, large weights times their unit may be infinite.
+        weight = data.graph.weight.double().numpy() * data.graph.unit
     return _Edges(path, u, v, names, notes, None, True, in_rows, features, labels, weight)
 
 

@@ -14,7 +14,12 @@ import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import UNLABELLED, AttributedGraph, index_labels, one_line
 from user_dgl.data.reading.files import check_room, read_bytes, unpacked_size
-from user_dgl.data.reading.matrices import as_features, check_indices, graph_from_matrix
+from user_dgl.data.reading.matrices import (
+    as_features,
+    check_indices,
+    check_shape,
+    graph_from_matrix,
+)
 from user_dgl.data.reading.sandbox import read_in_sandbox
 from user_dgl.errors import InputError
 
@@ -186,8 +191,10 @@ def one_label_a_node(values: np.ndarray | sp.spmatrix, path: Path) -> tuple[np.n
     Raises
     ------
     InputError
-        The labels are not numbers or text.
+        The labels are not numbers or text, or more memory is needed than is available.
     """
+    # A matrix without entries may claim any number of rows.
+    check_shape(values.shape, path)
     if values.ndim == 2 and 1 not in values.shape:
         if values.dtype.kind not in "biuf":
             return None, f"a matrix of type {values.dtype}"

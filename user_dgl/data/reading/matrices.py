@@ -124,7 +124,7 @@ def as_features(
             feat = _from_dense(matrix)
         else:
             # A copy, because the lines below change it in place.
-            feat = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
+            feat = sp.csr_matrix(_supported(matrix), dtype=np.float32, copy=True)
     feat.sum_duplicates()
     if missing == "refuse":
         check_finite(feat, source, FILL if notes is not None else GET_AGAIN)
