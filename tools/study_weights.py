@@ -6,9 +6,10 @@
 Two graphs join each node of a real data set to its 15 nearest neighbours by features, with the
 cosine as weight. In the third one the edges are drawn uniformly at random, so that only their
 weights carry the blocks. In the others a few edges are much heavier than all others: there the
-weights tell what the edges hardly tell, or they tell nothing. Each graph is written to a file and trained on without features
-by ``configs/default.yaml``, once as it is and once with ``data.weights=ignore``. The script writes
-FOLDER/weights.csv and .md. Labels are read by the metrics only.
+weights tell what the edges hardly tell, or they tell nothing. Each graph is written to a file and
+trained on without features by ``configs/default.yaml``, once as it is and once with
+``data.weights=ignore``. The script writes FOLDER/weights.csv and .md. Labels are read by the
+metrics only.
 """
 
 import argparse
