@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from user_dgl.cleaning.posterior import NOISY, EdgePosterior, Judge, edge_posterior
 from user_dgl.config import FeaturesConfig
@@ -23,7 +22,7 @@ from user_dgl.structure.candidates import feature_knn
 _MOST_POWER = 4.0
 _LEAST_WEIGHT = np.finfo(np.float32).tiny
 # Least probability of an added pair.
-LEAST_PROBABILITY = 0.05
+LEAST_PROBABILITY = 0.02
 ADDED_CANDIDATES = 30
 FEATURES = FeaturesConfig(weighting="auto", row_norm="l2")
 
@@ -112,7 +111,7 @@ def clean(
     candidates : int
         Number of pairs of each node that are considered to be added: its nearest nodes by the
         surroundings that its features let expect. Those whose probability to be an edge is at least
-        0.05 are added, with this probability as the weight. 0: none. Without features, and if they
+        0.02 are added, with this probability as the weight. 0: none. Without features, and if they
         are not used, no pair is added.
     engine : str
 
@@ -145,17 +144,15 @@ def clean(
     weight = np.maximum(support**power, _LEAST_WEIGHT).astype(np.float32)
     added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     if candidates and posterior.feature_judge is not None:
-        added = _added(graph, posterior.feature_judge, torch.from_numpy(weight), candidates)
+        added = _added(graph, posterior.feature_judge, candidates)
     if graph.weight is not None:
         weight = np.maximum(weight * graph.weight.numpy(), _LEAST_WEIGHT)
     return replace(_joined(graph, posterior, weight, power, *added), warnings=tuple(warnings))
 
 
-def _added(
-    graph: Graph, judge: Judge, weight: torch.Tensor, candidates: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _added(graph: Graph, judge: Judge, candidates: int) -> tuple[np.ndarray, np.ndarray]:
     """Keys (A,) and probabilities (A,) of added pairs."""
-    expected = judge.terms.on(weight).expected()  # type: ignore[attr-defined]
+    expected = judge.terms.expected()  # type: ignore[attr-defined]
     try:
         u, v = feature_knn(expected, candidates)
     except InputError:
@@ -165,7 +162,7 @@ def _added(
         ) from None
     keys = np.unique(pair_keys(graph.num_nodes, u, v))
     keys = keys[graph.positions(keys) < 0]
-    probability = judge.probability(np.stack(np.divmod(keys, graph.num_nodes)), weight)
+    probability = judge.probability(np.stack(np.divmod(keys, graph.num_nodes)))
     likely = probability >= LEAST_PROBABILITY
     return keys[likely], probability[likely].astype(np.float32)
 

@@ -79,16 +79,13 @@ class Judge:
         support, share = _compared(score, examples.is_edge)
         return cls(terms, logit, found[examples.is_edge], score, support, share)
 
-    def probability(self, pairs: np.ndarray, weight: torch.Tensor) -> np.ndarray:
+    def probability(self, pairs: np.ndarray) -> np.ndarray:
         """Probability (M,) of pairs (2, M) that are no edges to be edges.
 
-        Parameters
-        ----------
-        pairs : int (2, M)
-        weight : float32 Tensor (E,)
-            Weights of the edges on which the terms are computed.
+        The terms are those of the weights that the judge was fitted on. On heavier doubts its
+        log-odds would not be calibrated.
         """
-        return expit(self.logit(self.terms.on(weight).without(-1)(pairs)))
+        return expit(self.logit(self.terms.without(-1)(pairs)))
 
 
 @dataclass(frozen=True, eq=False)
