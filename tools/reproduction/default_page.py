@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from reproduction import paper
 from reproduction.cells import KEY, Cell
 from reproduction.rivals import RIVALS
 from reproduction.rows import FLOORS, NAMES, counts, in_plan_order
@@ -191,6 +192,31 @@ def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
         body.append(line)
     header = ["graph", "default, NMI", "ARI", "best floor, NMI", "default − it"]
     return markdown([*header, "best rival, NMI", "default − it"], body)
+
+
+def front(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
+    """The table of the front page: for each graph the default and the best of all others."""
+    plan = pd.DataFrame([cell.key for cell in cells], columns=KEY)
+    body = []
+    for dataset, rate, seeds in _graphs(plan):
+        scores = _scores(rows, dataset, rate)
+        ours, best = scores[scores["method"] == _OURS], _best(scores, [*FLOORS, *RIVALS])
+        if ours.empty or best is None:
+            continue
+        theirs = scores[scores["method"] == best]
+        printed = paper.printed("random-noise", dataset)
+        of_paper = printed[printed["rate"] == rate]["mean"].max()
+        body.append(
+            [
+                _title(dataset, rate),
+                _number(of_paper, ".1f"),
+                f"{_name(best)}: {mean_std(theirs[BEST_BY], seeds, enough_seeds(theirs))}",
+                mean_std(ours[BEST_BY], seeds, enough_seeds(ours)),
+                _paired(scores, best, BEST_BY, seeds),
+            ]
+        )
+    others = ["best of the paper's methods", "best floor or other tool"]
+    return markdown(["NMI", *others, "`configs/default.yaml`", "difference to that"], body)
 
 
 def _graphs(plan: pd.DataFrame) -> Iterator[tuple[str, int, int]]:

@@ -65,7 +65,7 @@ def fill_front(file: Path, tables: Tables) -> None:
     """
     text = file.read_text()
     if "<!-- results -->\n" in text:
-        write_text(file, _filled(text, "results", _front(*tables["random-noise"])))
+        write_text(file, _filled(text, "results", default_page.front(*tables["default"])))
 
 
 def _filled(text: str, name: str, lines: list[str]) -> str:
@@ -117,44 +117,6 @@ def _rows_of(
             gain += paired_by_rate(at_rate, differences(at_rate, best), {rate: seeds})
         gains.append(gain)
     return body, gains
-
-
-def _front(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
-    """Return the table of random flips at the lowest and highest rate, one column for each."""
-    rates = [cell.rate for cell in cells]
-    ends, datasets = (min(rates), max(rates)), dict.fromkeys(cell.dataset for cell in cells)
-    header = ["NMI", *(f"{NAMES[name]} {rate} %" for name in datasets for rate in ends)]
-    chosen = rows[rows["rate"].isin(ends)]
-    at_ends = [cell for cell in cells if cell.rate in ends]
-    names = [_code(name) for name in FLOORS.values()]
-    names += [_label_of_config(method, _TUNED) for method in METHODS]
-    means = {name: {} for name in names}
-    gains = {name: {} for name in names}
-    best = ["best of the paper's eleven methods"]
-    for dataset in datasets:
-        printed = paper.printed("random-noise", dataset).dropna(subset="mean")
-        best += [f"{printed[printed['rate'] == rate]['mean'].max():.1f}" for rate in ends]
-        body, differences_of_set = _rows_of(dataset, chosen, at_ends)
-        alike = {_label_of_config(m, dataset): _label_of_config(m, _TUNED) for m in METHODS}
-        for found, of_set in ((means, body), (gains, differences_of_set)):
-            for name, *entries in of_set:
-                found[alike.get(name, name)][dataset] = entries
-    tables = [
-        [
-            [name, *(entry for dataset in datasets for entry in of.get(dataset, [""] * len(ends)))]
-            for name, of in found.items()
-            if of
-        ]
-        for found in (means, gains)
-    ]
-    lines = markdown(header, [best, *tables[0]])
-    if not tables[1]:
-        return lines
-    return [*lines, _PAIRED, "", *markdown(["NMI − NMI of the best floor", *header[1:]], tables[1])]
-
-
-def _label_of_config(method: str, dataset: str) -> str:
-    return f"`configs/{config_name('random-noise', dataset, method)}`"
 
 
 def _code(floor: str) -> str:
