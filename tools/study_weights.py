@@ -5,8 +5,9 @@
 
 Two graphs join each node of a real data set to its 15 nearest neighbours by features, with the
 cosine as weight. In the third one the edges are drawn uniformly at random, so that only their
-weights carry the blocks. In the others a few edges are much heavier than all others: there the
-weights tell what the edges hardly tell, or they tell nothing. Each graph is written to a file and
+weights carry the blocks. In the last two a few edges are much heavier than all others. In the
+first of these the weights tell more about the blocks than the edges do, in the second they tell
+nothing. Each graph is written to a file and
 trained on without features by ``configs/default.yaml``, once as it is and once with
 ``data.weights=ignore``. The script writes FOLDER/weights.csv and .md. Labels are read by the
 metrics only.
@@ -138,7 +139,7 @@ def heavy_blocks(factor: float, mixing: float) -> Callable[[int], AttributedGrap
         rng = np.random.default_rng(seed)
         block = rng.integers(HEAVY_BLOCKS, size=NODES)
         number = NODES * HEAVY_DEGREE // 2
-        # Pairs are drawn until both kinds have as many as they shall have.
+        # More pairs than are needed of either kind.
         u, v = rng.integers(NODES, size=(2, 40 * number))
         inside = block[u] == block[v]
         within = np.flatnonzero(inside & (u != v))[: round((1 - mixing) * number)]

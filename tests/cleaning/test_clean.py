@@ -6,7 +6,9 @@ import scipy.sparse as sp
 from graphs import empty_graph, with_random_weights
 from sklearn.metrics import roc_auc_score
 
+from user_dgl.cleaning import posterior, terms
 from user_dgl.cleaning.clean import FEATURES, LEAST_PROBABILITY, clean, trusted_power
+from user_dgl.clustering import kmeans
 from user_dgl.config import SyntheticConfig
 from user_dgl.data import block_model
 from user_dgl.features.preparation import FeaturePreparation
@@ -55,6 +57,35 @@ def test_weights_rank_added_edges_last(cleaned, rate, with_features):
     # A quarter of the added edges lie within blocks, where nothing tells them apart.
     for values in (result.weight, result.probability):
         assert roc_auc_score(added, -values[result.observed]) > 0.8
+
+
+def test_large_graphs_take_fewer_folds_and_groups_by_a_sample(data, monkeypatch):
+    noisy = random_flip(data.graph, 0.5, 0)
+    usual = clean(noisy.graph, data.feat)
+    asked = []
+    draw = posterior.Examples.draw
+
+    def drawn(graph, folds, *rest, **most):
+        asked.append((folds, most["most_nulls"]))
+        return draw(graph, folds, *rest, **most)
+
+    monkeypatch.setattr(posterior.Examples, "draw", drawn)
+    monkeypatch.setattr(posterior, "_LARGE", 100)
+    for module in (terms, kmeans):
+        monkeypatch.setattr(module, "SAMPLED_FROM", 100)
+    for name, value in {
+        "_LEAST_SAMPLE": 100,
+        "_SAMPLE_PER_CLUSTER": 4,
+        "_LEAST_SEEDING": 50,
+        "_SEEDING_PER_CLUSTER": 2,
+    }.items():
+        monkeypatch.setattr(kmeans, name, value)
+    found = clean(noisy.graph, data.feat)
+    assert asked == [(5, 200_000)]
+    assert not np.array_equal(found.probability[found.observed], usual.probability[usual.observed])
+    added = noisy.added.numpy()
+    assert roc_auc_score(added, -found.weight[found.observed]) > 0.8
+    assert _calibration_error(1 - found.probability[found.observed], added) < 0.06
 
 
 @pytest.mark.parametrize("rate", RATES)

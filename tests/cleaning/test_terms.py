@@ -74,6 +74,20 @@ def test_expected_surroundings_equal_the_ridge_regression():
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
 
 
+def test_wide_surroundings_equal_their_formula():
+    graph, feat = random_graph(), _features(20)
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(0))
+    terms = GraphTerms(graph, weight, feat, CriticConfig(num_components=9), 0, "csr")
+    adjacency = graph.to_scipy(weight).toarray().astype(float) + np.eye(20)
+    root = 1 / np.sqrt(adjacency.sum(1))
+    s, x = root[:, None] * adjacency * root, normalize(feat.toarray().astype(float))
+    far = normalize(0.1 * x + 0.9 / 8 * sum(np.linalg.matrix_power(s, t) @ x for t in range(1, 9)))
+    pairs = np.stack(np.triu_indices(20, 1))
+    column = terms.names.index("features of the wide surroundings")
+    found = terms(pairs, np.full(pairs.shape[1], -1))[:, column]
+    np.testing.assert_allclose(found, (far[pairs[0]] * far[pairs[1]]).sum(1), atol=1e-4)
+
+
 def test_expected_surroundings_ignore_the_edges_of_a_node():
     """Many edges at one node change what it is expected to be only through the regression."""
     data = block_model(SyntheticConfig(num_nodes=200, num_blocks=2))

@@ -420,6 +420,8 @@ def test_table_of_the_front_page(tmp_path):
     smoothed = "smooth_kmeans: 56.1 ± 1.6* [2] | 61.0 ± 1.4* [2] | +4.9 ± 1.3 above* [2] |"
     assert f"| Cora, 50 % | 49.3 | {smoothed}" in lines
     assert any(line.startswith("| LastFM Asia |  | Leiden, ") for line in lines)
+    others = "best of the paper's methods | best floor or other tool"
+    assert f"| NMI | {others} | `configs/default.yaml` | default − it |" in lines
     assert len([line for line in lines if line.startswith("|")]) == 4
     assert (lines[0], lines[-1]) == ("a", "b")
     assert "old" not in lines

@@ -1,4 +1,4 @@
-"""Page and short form of the table of the default config, its floors and other tools."""
+"""Page and short forms of the table of the default config, its floors and other tools."""
 
 from collections.abc import Iterator, Sequence
 
@@ -169,7 +169,7 @@ def _choices(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
 
 
 def short(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
-    """The table of the README: for each graph the default, the best floor, the best rival."""
+    """The table of ``results/README.md``: the default, the best floor, the best rival."""
     plan = pd.DataFrame([cell.key for cell in cells], columns=KEY)
     body = []
     for dataset, rate, seeds in _graphs(plan):
@@ -216,7 +216,7 @@ def front(rows: pd.DataFrame, cells: Sequence[Cell]) -> list[str]:
             ]
         )
     others = ["best of the paper's methods", "best floor or other tool"]
-    return markdown(["NMI", *others, "`configs/default.yaml`", "difference to that"], body)
+    return markdown(["NMI", *others, "`configs/default.yaml`", "default − it"], body)
 
 
 def _graphs(plan: pd.DataFrame) -> Iterator[tuple[str, int, int]]:

@@ -263,7 +263,8 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
     """Make a view of a graph without features, see `user_dgl.clustering.graph_clustering`.
 
     Its points are the eigenvectors of the graph, which are not smoothed. The projection maps the
-    row of a new node in the adjacency to the mean of the points of its neighbours.
+    row of a new node in the adjacency to the mean of the points of its neighbours, by the weights
+    of its edges, also where the graph was clustered in another form of its weights.
 
     Parameters
     ----------

@@ -185,8 +185,14 @@ class Graph:
 
     @property
     def data_weight(self) -> torch.Tensor | None:
-        """Weight of each edge in the unit of the data (E,), float32; None if all are equal."""
-        return None if self.weight is None else (self.weight.double() * self.unit).float()
+        """Weight of each edge in the unit of the data (E,); None if all are equal.
+
+        float32, or float64 where a weight is too large for float32.
+        """
+        if self.weight is None:
+            return None
+        weight = self.weight.double() * self.unit
+        return weight if weight.float().isinf().any() else weight.float()
 
     @property
     def num_edges(self) -> int:

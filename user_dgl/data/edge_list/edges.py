@@ -313,10 +313,8 @@ def _of_graph(path: Path, data: AttributedGraph, in_rows: bool) -> _Edges:
         features = Features(path, data.feat, names, [])
     if data.labels is not None:
         labels = LabelRows(path, data.labels, None, np.arange(len(names)), names)
-    weight = None
-    if data.graph.weight is not None:
-        # In single precision, large weights times their unit may be infinite.
-        weight = data.graph.weight.double().numpy() * data.graph.unit
+    stored = data.graph.data_weight
+    weight = None if stored is None else stored.double().numpy()
     return _Edges(path, u, v, names, notes, None, True, in_rows, features, labels, weight)
 
 
