@@ -92,10 +92,12 @@ def test_a_large_graph_is_learned_from_a_share_of_its_pairs(monkeypatch, columns
     whole = _scores_of(flipped.graph, data.feat, num_components=64)
     monkeypatch.setattr(critic, "_LARGE", 2000)
     monkeypatch.setattr(critic, "_MOST_FITTED", 5000)
-    fitted = []
+    fitted, folds, views = [], [], critic._views
+    monkeypatch.setattr(critic, "_views", lambda *args: folds.append(args) or views(*args))
     monkeypatch.setattr(critic, "edge_weight", lambda *args: fitted.append(args) or whole.weight)
     _scores_of(flipped.graph, data.feat, num_components=64)
     assert {(len(args[1]), len(args[3])) for args in fitted} == {(5000, 5000)}
+    assert len(folds) == 5
     monkeypatch.undo()
     monkeypatch.setattr(critic, "_LARGE", 2000)
     monkeypatch.setattr(critic, "_MOST_FITTED", 5000)

@@ -18,7 +18,7 @@ from user_dgl.cleaning.terms import FeatureTerms, GraphTerms
 from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph
 from user_dgl.structure.additive_logit import AdditiveLogit
-from user_dgl.structure.critic import score_edges
+from user_dgl.structure.critic import FOLDS_OF_LARGE, score_edges
 from user_dgl.structure.false_discovery import EdgeScores, edge_weight, noise_share
 from user_dgl.structure.link_critic import Examples
 from user_dgl.structure.pair_terms import PairTerms
@@ -35,8 +35,6 @@ _FEATURE_COMPONENTS, _LARGE, _FEATURE_COMPONENTS_LARGE = 512, 20_000, 256
 _FITTED_ROWS = 40_000
 # Random pairs that edges are compared with, at most. They tell the distribution well enough.
 _MOST_NULLS, _MOST_NULLS_LARGE = 500_000, 200_000
-# Folds of large graphs. The smoothing of each fold is what takes most of the time.
-_FOLDS_LARGE = 5
 # Share of noise by the features alone from which they tell nothing about the edges. It is below 1
 # because the judge of few edges finds a little in random features too. It is not far below 1
 # because features that half of the nodes have still help: 0.84 on a block model.
@@ -160,7 +158,7 @@ def edge_posterior(
     """
     config, most_nulls = CriticConfig(), _MOST_NULLS
     if graph.num_nodes >= _LARGE:
-        config, most_nulls = replace(config, folds=_FOLDS_LARGE), _MOST_NULLS_LARGE
+        config, most_nulls = replace(config, folds=FOLDS_OF_LARGE), _MOST_NULLS_LARGE
     examples = Examples.draw(graph, config.folds, seed, held_out, most_nulls=most_nulls)
     if examples is None:
         return None

@@ -42,8 +42,9 @@ from user_dgl.structure.false_discovery import (
 # Number of columns of the coarse view. Its cosines compare topics and not single words.
 COARSE_COMPONENTS = 32
 # From this number of nodes on, at most so many random pairs are scored. The logistic and the
-# isotonic curve are fitted to them and to as many edges.
-_LARGE, _MOST_FITTED = 20_000, 300_000
+# isotonic curve are fitted to them and to as many edges. There are at most so many folds, because
+# the smoothing of each takes most of the time.
+_LARGE, _MOST_FITTED, FOLDS_OF_LARGE = 20_000, 300_000, 5
 # Digits of the cosines of components, which have rounding errors of float32.
 _DIGITS = 6
 
@@ -62,7 +63,8 @@ def score_edges(
     A first weight comes from the cosine of the features alone. Then, for each fold of the edges,
     the features are smoothed over the graph with these weights and without the fold, and the edges
     of the fold are scored by the smoothed features. From 20,000 nodes on, 300,000 random pairs and
-    edges are enough to learn from.
+    edges are enough to learn from, and there are at most five folds: they change the order of the
+    weights less than another seed does.
 
     Parameters
     ----------
@@ -112,9 +114,10 @@ def score_edges(
     edge_scores = np.empty((graph.num_edges, 3))
     null_scores = np.empty((nulls.shape[1], 3))
     edge_scores[:, 0], null_scores[:, 0] = edge_cosine, null_cosine
-    edge_fold = held.pairs(rng.permutation(num_edges) % config.folds)
-    null_fold = rng.permutation(nulls.shape[1]) % config.folds
-    for fold in steps(range(config.folds)):
+    folds = min(config.folds, FOLDS_OF_LARGE) if large else config.folds
+    edge_fold = held.pairs(rng.permutation(num_edges) % folds)
+    null_fold = rng.permutation(nulls.shape[1]) % folds
+    for fold in steps(range(folds)):
         left_out, nulls_here = np.flatnonzero(edge_fold == fold), np.flatnonzero(null_fold == fold)
         views = _views(graph, first.weight, left_out, reduced, config, seed, engine, held)
         for column, view in enumerate(views, start=1):
