@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from graphs import empty_graph, with_random_weights
 from sklearn.metrics import roc_auc_score
 
+from user_dgl.cleaning import clean as clean_module
 from user_dgl.cleaning import posterior, terms
 from user_dgl.cleaning.clean import FEATURES, LEAST_PROBABILITY, clean, trusted_power
 from user_dgl.clustering import kmeans
@@ -138,6 +139,21 @@ def test_added_pairs_are_new_and_purer_than_chance(cleaned, data):
         src, dst = (end.numpy()[new] for end in (result.graph.src, result.graph.dst))
         assert (data.labels[src] == data.labels[dst]).mean() > 0.8  # by chance 1/4
         assert np.bincount(np.concatenate([src, dst])).sum() <= 2 * 30 * data.num_nodes
+
+
+def test_large_graphs_search_for_pairs_only_where_some_are_likely(cleaned, data, monkeypatch):
+    usual, _ = cleaned[0.5, True]
+    noisy = random_flip(data.graph, 0.5, 0)
+    monkeypatch.setattr(clean_module, "MAX_EXACT", 100)
+    monkeypatch.setattr(clean_module, "_TRIED", 20)
+    found = clean(noisy.graph, data.feat)
+    assert np.array_equal(found.graph.keys, usual.graph.keys)
+    assert np.array_equal(found.weight, usual.weight)
+    monkeypatch.setattr(clean_module, "LEAST_PROBABILITY", 1.1)
+    monkeypatch.setattr(clean_module, "feature_knn", None)  # must not be called
+    found = clean(noisy.graph, data.feat)
+    assert found.observed.all()
+    assert np.array_equal(found.weight, usual.weight[usual.observed])
 
 
 def test_without_features_no_pair_is_added(cleaned):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
 
 from user_dgl.cleaning.posterior import NOISY, EdgePosterior, Judge, edge_posterior
 from user_dgl.config import FeaturesConfig
@@ -16,6 +17,7 @@ from user_dgl.features.nearest import MAX_EXACT
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.candidates import feature_knn
 
 # Largest power of the trusted weights.
@@ -24,6 +26,8 @@ _LEAST_WEIGHT = np.finfo(np.float32).tiny
 # Least probability of an added pair.
 LEAST_PROBABILITY = 0.02
 ADDED_CANDIDATES = 30
+# Nodes of a large graph that are tried before pairs are searched for all nodes.
+_TRIED = 500
 FEATURES = FeaturesConfig(weighting="auto", row_norm="l2")
 
 
@@ -112,7 +116,8 @@ def clean(
         Number of pairs of each node that are considered to be added: its nearest nodes by the
         surroundings that its features let expect. Those whose probability to be an edge is at least
         0.02 are added, with this probability as the weight. 0: none. Without features, and if they
-        are not used, no pair is added.
+        are not used, no pair is added. On more than 50,000 nodes, 500 nodes are tried first, and
+        if none of their pairs is likely, none is searched for the others.
     engine : str
 
     Returns
@@ -144,27 +149,42 @@ def clean(
     weight = np.maximum(support**power, _LEAST_WEIGHT).astype(np.float32)
     added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     if candidates and posterior.feature_judge is not None:
-        added = _added(graph, posterior.feature_judge, candidates)
+        added = _added(graph, posterior.feature_judge, candidates, seed)
     if graph.weight is not None:
         weight = np.maximum(weight * graph.weight.numpy(), _LEAST_WEIGHT)
     return replace(_joined(graph, posterior, weight, power, *added), warnings=tuple(warnings))
 
 
-def _added(graph: Graph, judge: Judge, candidates: int) -> tuple[np.ndarray, np.ndarray]:
+def _added(graph: Graph, judge: Judge, candidates: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Keys (A,) and probabilities (A,) of added pairs."""
     expected = judge.terms.expected()  # type: ignore[attr-defined]
+    probabilities = judge.probabilities()
+
+    def likely(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Keys and probabilities of the likely pairs among these that are no edges."""
+        keys = np.unique(pair_keys(graph.num_nodes, u, v))
+        keys = keys[graph.positions(keys) < 0]
+        probability = probabilities(np.stack(np.divmod(keys, graph.num_nodes)))
+        chosen = probability >= LEAST_PROBABILITY
+        return keys[chosen], probability[chosen].astype(np.float32)
+
+    if graph.num_nodes > MAX_EXACT:
+        # The search takes longer than everything else, and large graphs seldom have likely pairs.
+        tried = stream_rng(seed, Stream.TRIED_NODES).permutation(graph.num_nodes)[:_TRIED]
+        search = NearestNeighbors(metric="cosine", algorithm="brute").fit(expected)
+        near = search.kneighbors(expected[tried], candidates + 1, return_distance=False)
+        ends = np.repeat(tried, candidates + 1), near.ravel()
+        other = ends[0] != ends[1]
+        found = likely(ends[0][other], ends[1][other])
+        if not len(found[0]):
+            return found
     try:
-        u, v = feature_knn(expected, candidates)
+        return likely(*feature_knn(expected, candidates))
     except InputError:
         raise InputError(
             f"the search for pairs to add needs faiss on more than {MAX_EXACT} nodes: pip install "
             "'user_dgl[ann]', or add no pairs (--candidates 0)"
         ) from None
-    keys = np.unique(pair_keys(graph.num_nodes, u, v))
-    keys = keys[graph.positions(keys) < 0]
-    probability = judge.probability(np.stack(np.divmod(keys, graph.num_nodes)))
-    likely = probability >= LEAST_PROBABILITY
-    return keys[likely], probability[likely].astype(np.float32)
 
 
 def _joined(

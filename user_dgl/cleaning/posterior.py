@@ -7,6 +7,7 @@ edges that look random (Storey, 2002) and the probability of each edge not to be
 minus its local false discovery rate (Efron, 2001).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,13 +78,14 @@ class Judge:
         support, share = _compared(score, examples.is_edge)
         return cls(terms, logit, found[examples.is_edge], score, support, share)
 
-    def probability(self, pairs: np.ndarray) -> np.ndarray:
-        """Probability (M,) of pairs (2, M) that are no edges to be edges.
+    def probabilities(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Make a function from pairs (2, M) that are no edges to their probabilities (M,).
 
-        The terms are those of the weights that the judge was fitted on. On heavier doubts its
-        log-odds would not be calibrated.
+        The terms are those of the weights that the judge was fitted on. With weights to another
+        power, its log-odds would be wrong. The smoothing is done here, once for all calls.
         """
-        return expit(self.logit(self.terms.without(-1)(pairs)))
+        terms = self.terms.without(-1)
+        return lambda pairs: expit(self.logit(terms(pairs)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ class Stream(IntEnum):
     BLOCK_MODEL = 25
     CHANCE = 26
     KMEANS_SAMPLE = 31
+    TRIED_NODES = 32
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:
