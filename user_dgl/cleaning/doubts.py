@@ -35,8 +35,9 @@ def doubtful_edges(cleaned: CleanedGraph, names: pd.Series, count: int) -> pd.Da
         return pd.DataFrame(columns=columns)
     observed = np.flatnonzero(cleaned.observed)
     weight, probability = cleaned.weight[observed], cleaned.posterior.probability
-    doubts = _doubts(cleaned.posterior)
-    worst = np.lexsort((doubts.sum(axis=1).to_numpy(), weight, probability))[:count]
+    against, median = _against(cleaned.posterior)
+    worst = np.lexsort((against, weight, probability))[:count]
+    doubts = _doubts(cleaned.posterior, median, worst)
     ids = names.to_numpy()
     return pd.DataFrame(
         {
@@ -44,18 +45,34 @@ def doubtful_edges(cleaned: CleanedGraph, names: pd.Series, count: int) -> pd.Da
             "target": ids[cleaned.graph.dst.numpy()[observed[worst]]],
             "probability": probability[worst],
             "weight": weight[worst],
-            "against": [_reasons(row) for _, row in doubts.iloc[worst].iterrows()],
+            "against": [_reasons(row) for _, row in doubts.iterrows()],
         },
         columns=columns,
     )
 
 
-def _doubts(posterior: EdgePosterior) -> pd.DataFrame:
-    """Log-odds of each edge by each term (E, J), less the median of the edges."""
-    total: dict[str, np.ndarray] = {}
+def _against(posterior: EdgePosterior) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Log-odds of each edge (E,), less the medians (J,) of the terms, and these, of each judge.
+
+    One term is computed at a time, because all terms of many edges take much memory.
+    """
+    total, medians = np.zeros(len(posterior.probability)), []
     for judge in posterior.judges:
-        parts = judge.logit.parts(judge.found)
-        for name, part in zip(judge.terms.names, (parts - np.median(parts, axis=0)).T, strict=True):
+        median = np.empty(judge.found.shape[1])
+        for j, x in enumerate(judge.found.T):
+            part = judge.logit.part(j, x)
+            median[j] = np.median(part)
+            total += part - median[j]
+        medians.append(median)
+    return total, medians
+
+
+def _doubts(posterior: EdgePosterior, medians: list[np.ndarray], edges: np.ndarray) -> pd.DataFrame:
+    """Log-odds of some edges by each term (M, J), less the median of all edges."""
+    total: dict[str, np.ndarray] = {}
+    for judge, median in zip(posterior.judges, medians, strict=True):
+        parts = judge.logit.parts(judge.found[edges]) - median
+        for name, part in zip(judge.terms.names, parts.T, strict=True):
             total[name] = total.get(name, 0) + part
     return pd.DataFrame(total)
 

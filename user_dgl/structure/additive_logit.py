@@ -95,16 +95,21 @@ class AdditiveLogit:
 
     def __call__(self, terms: np.ndarray) -> np.ndarray:
         """Compute the log-odds (M,) of terms (M, J)."""
-        functions = zip(terms.T, self.knots, self.values, strict=True)
-        return self.intercept + sum(np.interp(x, at, values) for x, at, values in functions)
+        total = np.zeros(len(terms))
+        for j, x in enumerate(terms.T):
+            total += self.part(j, x)
+        return self.intercept + total
 
     def parts(self, terms: np.ndarray) -> np.ndarray:
         """Compute the values (M, J) of the functions, whose sum and the intercept are the log-odds.
 
         They say how much each term speaks for the event, compared with its lowest value.
         """
-        functions = zip(terms.T, self.knots, self.values, strict=True)
-        return np.stack([np.interp(x, at, values) for x, at, values in functions], axis=1)
+        return np.stack([self.part(j, x) for j, x in enumerate(terms.T)], axis=1)
+
+    def part(self, j: int, x: np.ndarray) -> np.ndarray:
+        """Compute the values (M,) of one of the functions at x (M,)."""
+        return np.interp(x, self.knots[j], self.values[j])
 
 
 def _rises(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
