@@ -25,7 +25,7 @@ DESCRIPTIONS = {
     "meta-attack-own": "the same under our own meta-attack",
     "supported": "each model.encoder with USER and without",
     "default": "the default config on every graph with labels, beside its floors and other tools",
-    "defence": "GCN, GAT and SAGE on attacked graphs, as they are and cleaned",
+    "defence": "GCN, GAT and SAGE on attacked graphs, as they are and cleaned; DeepRobust",
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
     "link": "AUC and AP of link prediction under random flips, beside floors, GAE and paper",

@@ -193,6 +193,22 @@ def test_exact_attacks_of_lower_rates_are_beginnings(data, victim):
     )
 
 
+@pytest.mark.parametrize("settings", [EXACT, LARGE, replace(LARGE, block_nodes=NUM_NODES)])
+def test_gains_are_multiplied_by_the_weights_of_pairs(data, victim, settings):
+    plain, ones, tenth = (
+        list(attack_steps(data.graph, 12, 0, settings, victim, weigh=weigh))[-1][0]
+        for weigh in (
+            None,
+            lambda graph, keys: np.ones(len(keys)),
+            lambda graph, keys: np.where(keys % 10 == 0, 1, 1e-6),
+        )
+    )
+    np.testing.assert_array_equal(plain.keys, ones.keys)
+    flips = np.setxor1d(tenth.keys, data.graph.keys)
+    assert len(flips) == 12
+    assert (flips % 10 == 0).all()
+
+
 def test_each_flip_of_the_exact_form_is_the_best_one(data, victim):
     graph, _, _ = next(attack_steps(data.graph, 1, 7, EXACT, victim))
     surrogate = Surrogate(

@@ -13,10 +13,9 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from reproduction import runs
+from reproduction import deeprobust_models, rivals, runs
 from reproduction.children import Children, Failure
 from reproduction.digests import cell_digests
-from reproduction.rivals import lacks
 from user_dgl.config import Config, load_config
 from user_dgl.errors import InputError
 
@@ -49,6 +48,8 @@ COLUMNS = [
     *("view", "labels_from"),
     *("seconds", "wall_seconds", "peak_memory_mb", "digest", "user_dgl", "code"),
 ]
+# Functions that tell which package a method lacks, by `Cell.by`.
+_LACKS = {"rival": rivals.lacks, "deeprobust": deeprobust_models.lacks}
 _NOISE = ["weight_auc", "weight_ap", "estimated_share", "true_share"]
 _TEXT = [
     *("table", "dataset", "method", "kind", "view", "labels_from", "digest", "user_dgl", "code"),
@@ -74,7 +75,8 @@ class Cell:
         Whether the run directory stays, for figures.
     by : str
         ``user-dgl``, ``floors`` (only the floors are computed), ``rival`` (the method is a key of
-        `reproduction.rivals.RIVALS`) or ``defence`` (a network of `reproduction.defence`).
+        `reproduction.rivals.RIVALS`), ``defence`` (a network of `reproduction.defence`) or
+        ``deeprobust`` (the method is a key of `reproduction.deeprobust_models.MODELS`).
     with_floors : bool
         Whether a training computes the floors too, in its own time and memory.
     """
@@ -244,7 +246,7 @@ def run_cells(
             tqdm.write(f"{len(state.stale)} finished cells are older than the code: {how}")
         pending = _reuse_rows(pending, state, results, outcome)
         pending += _reuse_rows(state.stale, state, results, outcome, True) if stale else []
-    missing = {cell: lacks(cell.method) for cell in pending if cell.by == "rival"}
+    missing = {cell: _LACKS[cell.by](cell.method) for cell in pending if cell.by in _LACKS}
     outcome.left_out = {cell: message for cell, message in missing.items() if message}
     pending = [cell for cell in pending if cell not in outcome.left_out]
     if not pending:
@@ -296,6 +298,8 @@ def _train(cell: Cell, results: Path, children: Children) -> dict:
         return runs.rival(cell, settings, children)
     if cell.by == "defence":
         return runs.defence(cell, settings, children)
+    if cell.by == "deeprobust":
+        return runs.deeprobust(cell, settings, children)
     return runs.training(cell, settings, results, children)
 
 

@@ -36,19 +36,24 @@ _ENTRIES = {
         ("user_dgl.evaluation.label_metrics", "clustering_metrics"),
     ),
     "defence": (("reproduction.defence", "clean"), ("reproduction.defence", "train")),
+    "deeprobust": (
+        ("reproduction.defence", "write_inputs"),
+        ("reproduction.deeprobust_models", "main"),
+    ),
 }
 # Registries, and the keys that a cell takes from them.
 _REGISTRIES: dict[Symbol, Callable[[str, str, Config], set[str]]] = {
     ("user_dgl.config.data", "DATA_KINDS"): lambda by, method, config: {config.data.kind},
     ("user_dgl.config.data", "NOISE_KINDS"): lambda by, method, config: {config.data.noise.kind},
     ("user_dgl.config.model", "ENCODERS"): lambda by, method, config: (
-        {config.model.encoder} if by in ("user-dgl", "defence") else set()
+        {config.model.encoder} if by in ("user-dgl", "defence", "deeprobust") else set()
     ),
     ("user_dgl.baselines.registry", "BASELINES"): lambda by, method, config: {config.model.kind},
     ("user_dgl.data.formats.registry", "FORMATS"): lambda by, method, config: {
         "".join(Path(config.data.edges or "").suffixes[:1])
     },
     ("reproduction.rivals", "RIVALS"): lambda by, method, config: {method},
+    ("reproduction.deeprobust_models", "MODELS"): lambda by, method, config: {method},
 }
 # Modules that are reached but not run, except with these settings.
 _ONLY_WITH: dict[str, Callable[[Config], bool]] = {

@@ -1,8 +1,9 @@
 """Node classification on attacked graphs, on A as it is and on A' of `user_dgl.clean_graph`.
 
-``python defence.py clean OUT.npz SEED CONFIG [key=value ...]`` writes A' of the noisy graph of a
-config; ``python defence.py train OUT.json METHOD SEED CLEANED.npz CONFIG [key=value ...]`` trains a
-network on A or on this A' and writes its accuracy. Each is a process of its own.
+`main` with ``clean OUT.npz SEED CONFIG [key=value ...]`` writes A' of the noisy graph of a config;
+with ``train OUT.json METHOD SEED CLEANED.npz CONFIG [key=value ...]`` it trains a network on A or
+on this A' and writes its accuracy; with ``inputs OUT.npz SEED CONFIG [key=value ...]`` it writes
+what `reproduction.deeprobust_models` reads. Each call is a process of its own.
 
 The networks are DGL's modules GraphConv, GATConv and SAGEConv with ``edge_weight``, in two layers,
 and train as in Pro-GNN (Jin et al., 2020): Adam, weight decay 5e-4, 200 epochs, dropout 0.5; the
@@ -11,7 +12,6 @@ split is Pro-GNN's where there is one, else a tenth of the nodes to train, a ten
 """
 
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -77,6 +77,20 @@ def train(
         "peak_memory_mb": max(peak, peak_memory_mb()),
     }
     out.write_text(json.dumps(result))
+
+
+def write_inputs(out: Path, seed: int, config_file: str, settings: list[str]) -> None:
+    """Write the noisy graph, features, labels and split of a config for another interpreter."""
+    data, graph = _inputs(config_file, settings)
+    matrices = {"adjacency": graph.to_scipy(), "feat": data.feat}
+    arrays = {
+        f"{name}_{part}": getattr(matrix, part)
+        for name, matrix in matrices.items()
+        for part in ("data", "indices", "indptr", "shape")
+    }
+    split = _split(config_file, settings, data.num_nodes, seed)
+    parts = dict(zip(("train", "valid", "test"), split, strict=True))
+    np.savez(out, labels=data.labels, **arrays, **parts)
 
 
 def _inputs(config_file: str, settings: list[str]):
@@ -185,13 +199,10 @@ def _model(network: str, adjacency: sp.csr_matrix, in_feats: int, num_classes: i
 
 def main(arguments: list[str]) -> None:
     """Run a command line."""
-    if arguments[0] == "clean":
-        _, out, seed, config_file, *settings = arguments
-        clean(Path(out), int(seed), config_file, settings)
+    if arguments[0] in ("clean", "inputs"):
+        kind, out, seed, config_file, *settings = arguments
+        write = clean if kind == "clean" else write_inputs
+        write(Path(out), int(seed), config_file, settings)
     else:
         _, out, method, seed, cleaned, config_file, *settings = arguments
         train(Path(out), method, int(seed), Path(cleaned), config_file, settings)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -10,6 +10,7 @@ from pathlib import Path
 from reproduction import paper
 from reproduction.cells import Cell
 from reproduction.datasets import ATTACKED, DATASETS, FEATURELESS, LFR, attacked
+from reproduction.deeprobust_models import MODELS
 from reproduction.defence import CLEANED, NETWORKS
 from reproduction.rivals import RIVALS
 
@@ -56,6 +57,8 @@ END_RATES = (0, 50)
 
 # Attacked graphs on which networks are trained, at all rates and without an attack.
 DEFENCE = ("cora", "citeseer", "pubmed", "polblogs")
+# Those of them on which DeepRobust's models run. RGCN has dense matrices.
+DEFENCE_BY_OTHERS = ("cora", "citeseer")
 
 # Nodes and edges of the real graphs of configs/large/; each graph has its own config.
 LARGE = {
@@ -299,17 +302,20 @@ def default() -> list[Cell]:
 
 
 def defence() -> list[Cell]:
-    """Networks for node classification on attacked graphs, on A as it is and on A'."""
+    """Networks for node classification on attacked graphs, on A and on A', and robust networks."""
+    networks = {f"{network}{on}": "defence" for network in NETWORKS for on in ("", CLEANED)}
     return [
         Cell(
-            "defence", dataset, f"{network}{on}", "file" if rate else "none", rate, seed,
+            "defence", dataset, method, "file" if rate else "none", rate, seed,
             CONFIGS / METHODS["default"],
             _data_overrides(*(attacked(dataset, rate) if rate else ATTACKED[dataset])),
-            by="defence", with_floors=False,
+            by=by, with_floors=False,
         )
         for dataset in DEFENCE
-        for network in NETWORKS
-        for on in ("", CLEANED)
+        for method, by in {
+            **networks,
+            **dict.fromkeys(MODELS if dataset in DEFENCE_BY_OTHERS else (), "deeprobust"),
+        }.items()
         for rate in (0, *ATTACK_RATES)
         for seed in SEEDS
     ]  # fmt: skip

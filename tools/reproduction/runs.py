@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 import user_dgl
+from reproduction import deeprobust_models, inputs, rivals
 from reproduction import defence as defence_script
-from reproduction import inputs, rivals
 from reproduction.children import Children
 from user_dgl.config import load_config
 from user_dgl.config.schema import to_plain
 
 _INPUTS, _RIVALS = Path(inputs.__file__), Path(rivals.__file__)
-_DEFENCE = Path(defence_script.__file__)
+_DEEPROBUST = Path(deeprobust_models.__file__)
 
 
 def with_readable_labels(cell, children: Children) -> list[str]:
@@ -103,11 +103,24 @@ def defence(cell, settings: list[str], children: Children) -> dict:
     recipe = [str(cell.config), *settings]
     if defence_script.needs_cleaning(cell.method):
         command = ["clean", str(cleaned), str(cell.seed), *recipe]
-        children.make(cleaned, lambda: children.script(_DEFENCE, command))
+        children.make(cleaned, lambda: children.function(defence_script.main, command))
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
         out = Path(folder) / "result.json"
         command = ["train", str(out), cell.method, str(cell.seed), str(cleaned), *recipe]
-        seconds = children.script(_DEFENCE, command)
+        seconds = children.function(defence_script.main, command)
+        result = json.loads(out.read_text())
+    return result | {"wall_seconds": seconds, **_versions()}
+
+
+def deeprobust(cell, settings: list[str], children: Children) -> dict:
+    """Train a model of DeepRobust on the graph of a cell, by the interpreter that has it."""
+    read = children.folder / f"inputs-{cell.dataset}-{cell.rate}.npz"
+    command = ["inputs", str(read), str(cell.seed), str(cell.config), *settings]
+    children.make(read, lambda: children.function(defence_script.main, command))
+    with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
+        out = Path(folder) / "result.json"
+        command_line = [cell.method, str(cell.seed), str(read), str(out)]
+        seconds = children.script(_DEEPROBUST, command_line, deeprobust_models.interpreter())
         result = json.loads(out.read_text())
     return result | {"wall_seconds": seconds, **_versions()}
 

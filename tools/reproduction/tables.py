@@ -247,13 +247,15 @@ def _defence_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         "Accuracy of the test nodes. The graphs are the attacked ones that Pro-GNN published, the "
         "same for all seeds; the split is Pro-GNN's (Polblogs: drawn by the seed). A' is that of "
         "`user_dgl.clean_graph` with its default settings, which are the same for all graphs and "
-        "rates and read no label.",
+        "rates and read no label. Networks of DeepRobust are those of its package, with the "
+        "settings of its examples. In parentheses: the mean that Pro-GNN's paper prints; it chose "
+        "the settings of each network by the validation nodes.",
         "",
     ]
     for dataset, rates, planned, chosen in _by_dataset(rows, plan):
         columns = [f"{rate} %" for rate in rates]
         lines += [f"## {NAMES.get(dataset, dataset)}", ""]
-        lines += markdown(["accuracy", *columns], method_rows(chosen, "acc", planned))
+        lines += markdown(["accuracy", *columns], _accuracy_rows(dataset, chosen, planned))
         gains = []
         by_method = dict(iter(chosen.groupby("method", sort=False)))
         for network in NETWORKS:
@@ -267,6 +269,20 @@ def _defence_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
             lines += ["What A' adds. " + PAIRED_LEGEND.replace("NMI", "accuracy"), ""]
             lines += markdown(["accuracy", *columns], gains)
     return [*lines, *_cost(rows, plan)]
+
+
+def _accuracy_rows(dataset: str, rows: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+    """A row for each method with Pro-GNN's figures of it, and one for Pro-GNN."""
+    figures = paper.printed("defence", dataset).set_index(["method", "rate"])["mean"]
+
+    def beside(method: str, entries: Sequence[str]) -> list[str]:
+        figure = [f"({figures[method, r]:.1f})" if (method, r) in figures else "" for r in planned]
+        return [" ".join(filter(None, both)) for both in zip(entries, figure, strict=True)]
+
+    body = [[name, *beside(name, entries)] for name, *entries in method_rows(rows, "acc", planned)]
+    if not figures.empty:
+        body.append(["Pro-GNN", *beside("Pro-GNN", [""] * len(planned))])
+    return body
 
 
 def _ablation_page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:

@@ -29,8 +29,10 @@ from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
 
 # With more nodes than this, the form auto is large.
 MAX_EXACT = 5000
-# For each flip of a step: number of the best pairs that are kept, and minimum of nodes drawn.
-_KEPT, _DRAWN = 64, 16
+# For each flip of a step: number of the best pairs that are kept, minimum of nodes drawn, and
+# number of the best pairs that are weighed.
+_KEPT, _DRAWN, _WEIGHED = 64, 16, 1024
+Weigh = Callable[[Graph, np.ndarray], np.ndarray]
 _NONE, _LOWEST = np.empty(0, dtype=np.int64), float(np.finfo(np.float32).min)
 
 
@@ -135,6 +137,7 @@ def attack_steps(
     settings: AttackConfig,
     victim: Victim,
     excluded: np.ndarray | None = None,
+    weigh: Weigh | None = None,
 ) -> Iterator[tuple[Graph, float, int]]:
     """Do the steps of `metattack` one by one.
 
@@ -146,6 +149,10 @@ def attack_steps(
         As in `metattack`.
     budget : int
         Number of flips, at least one and at most the number of pairs.
+    weigh : callable, optional
+        Function of the graph and of the keys (M,) of pairs. The gain of each pair is multiplied by
+        what it returns (M,), such as the weight that a defence would give the pair. It is asked
+        about the 1,024 pairs of the largest gain for each flip.
 
     Yields
     ------
@@ -166,7 +173,7 @@ def attack_steps(
         # to flip bad pairs.
         most_nodes = min(max(settings.block_nodes, _DRAWN * at_once), graph.num_nodes)
     rng = stream_rng(seed, Stream.METATTACK)
-    search = _Search(graph, most_nodes, rng, _NONE if excluded is None else excluded)
+    search = _Search(graph, most_nodes, rng, _NONE if excluded is None else excluded, weigh)
     while len(search.flipped) < budget:
         gradient, loss = surrogate.meta_gradient(search.graph)
         if not np.isfinite(loss):
@@ -226,6 +233,8 @@ class _Search:
     rng : Generator
     excluded : int64 (M,)
         Keys of pairs that are not flipped.
+    weigh : callable or None
+        As for `attack_steps`.
 
     Attributes
     ----------
@@ -236,10 +245,16 @@ class _Search:
     """
 
     def __init__(
-        self, graph: Graph, most_nodes: int, rng: np.random.Generator, excluded: np.ndarray
+        self,
+        graph: Graph,
+        most_nodes: int,
+        rng: np.random.Generator,
+        excluded: np.ndarray,
+        weigh: Weigh | None,
     ):
         self.graph, self.flipped = graph, _NONE
         self._most_nodes, self._rng, self._excluded = most_nodes, rng, excluded
+        self._weigh, self._compared = weigh, _KEPT if weigh is None else _WEIGHED
         self._left = _NONE  # keys of good pairs from earlier steps that were not flipped
 
     def flip(self, gradient: PairGradient, count: int) -> None:
@@ -254,11 +269,12 @@ class _Search:
         keys = _NONE
         if self._most_nodes < num_nodes:
             nodes = np.sort(self._rng.choice(num_nodes, self._most_nodes, replace=False))
-            keys = self._candidates(gradient, nodes, _KEPT * count)
+            keys = self._candidates(gradient, nodes, self._compared * count)
             chosen = _apart(keys, num_nodes, count)
         if not len(keys):
-            kept = _KEPT * count if count > 1 else 1
-            keys = best_pairs(gradient, self.graph, np.arange(num_nodes), self._fixed(), kept)[0]
+            most = 1 if count == 1 and self._weigh is None else self._compared * count
+            every = np.arange(num_nodes)
+            keys = self._ordered(*best_pairs(gradient, self.graph, every, self._fixed(), most))
             chosen = _apart(keys, num_nodes, count)
         if not len(keys):
             raise InputError(
@@ -283,7 +299,12 @@ class _Search:
         u, v = (torch.from_numpy(end) for end in np.divmod(others, self.graph.num_nodes))
         of_others = gradient.pairs(u, v).numpy()
         of_others[self.graph.positions(others) >= 0] *= -1
-        keys, gain = np.concatenate([keys, others]), np.concatenate([gain, of_others])
+        return self._ordered(np.concatenate([keys, others]), np.concatenate([gain, of_others]))
+
+    def _ordered(self, keys: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        """Keys by their gain times their weight, the best first."""
+        if self._weigh is not None and len(keys):
+            gain = gain * self._weigh(self.graph, keys)
         return keys[np.lexsort((keys, -gain))]
 
     def _fixed(self) -> np.ndarray:
