@@ -143,7 +143,11 @@ def main() -> None:
     add("--networks", type=int, default=3, metavar="N", help="first weights of the GCN")
     arguments = parser.parse_args()
     print(f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}")
-    for name in arguments.datasets.split(","):
+    names = arguments.datasets.split(",")
+    known = dict.fromkeys(cell.dataset for cell in plan.defence())
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"--datasets: {', '.join(unknown)}: expected some of {', '.join(known)}")
+    for name in names:
         for rate in arguments.rates:
             for power in map(float, arguments.powers.split(",")):
                 for seed in arguments.seeds:

@@ -1,5 +1,6 @@
 """tools/reproduction/deeprobust_models.py, with a stand-in for the package deeprobust."""
 
+import importlib
 import json
 import sys
 import types
@@ -7,6 +8,7 @@ import types
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from paths import CONFIGS
 from reproduction import deeprobust_models, defence, plan
 from reproduction.cells import run_cells
@@ -18,11 +20,16 @@ SETTINGS = ["data.kind=synthetic", "data.synthetic.num_nodes=200", "model.num_cl
 class Network:
     """Takes what DeepRobust's models take, and is right about three of four nodes."""
 
+    outputs = torch.zeros(4)
+
     def __init__(self, **sizes):
         self.sizes = sizes
 
     def fit(self, feat, adjacency, labels, train, valid, **settings):
         self.fitted = feat, adjacency, labels, train, valid, settings
+
+    def predict(self):
+        return self.outputs
 
     def test(self, nodes):
         type(self).last = self, nodes
@@ -63,9 +70,22 @@ def test_models_get_graph_split_and_settings(package, inputs, tmp_path, method):
     assert settings == dict(MODELS[method].settings)
 
 
+def test_outputs_that_are_not_finite_are_no_accuracy(package, inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(Network, "outputs", torch.tensor([0.0, float("nan")]))
+    out = tmp_path / "result.json"
+    with pytest.raises(ValueError, match="GCN-SVD: the outputs are not finite"):
+        deeprobust_models.main(["DeepRobust GCN-SVD", "0", str(inputs), str(out)])
+    assert not out.exists()
+
+
 def test_missing_parts_of_the_package_are_replaced(monkeypatch):
     """A package that imports what is not there, as deeprobust 0.2.11 does."""
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    # Whether these versions have them or not: afterwards all is as it was.
+    optimizer = importlib.import_module("torch.optim.optimizer")
+    for of, name in ((optimizer, "required"), (sp.csr_matrix, "asfptype")):
+        monkeypatch.setattr(of, name, None, raising=False)
+        monkeypatch.delattr(of, name)
     package = types.ModuleType("deeprobust.graph.defense")
     for name in ("deeprobust", "deeprobust.graph"):
         sys.modules[name] = types.ModuleType(name)

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
 
+import user_dgl
+
 # What a fork has imported. These modules take longer to import than a small network to train.
 _IMPORTED = ["user_dgl.pipeline.inputs", "user_dgl.cleaner", "user_dgl._dgl", "dgl.nn"]
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(_IMPORTED)
+_FORKS_STARTED = threading.Event()
 
 
 class Failure(Exception):
@@ -72,7 +75,7 @@ class Children:
         """
         started = time.perf_counter()
         here, there = _FORKS.Pipe(duplex=False)
-        child = _FORKS.Process(target=_call, args=(there, call, arguments))
+        child = _FORKS.Process(target=_call, args=(there, user_dgl.__file__, call, arguments))
         with self._lock:
             if self._stopped:
                 raise Failure("interrupted")
@@ -80,15 +83,15 @@ class Children:
             child.start()
             self._running.add(child)
         there.close()
+        try:
+            error, killed = here.recv(), False
+        except EOFError:
+            error, killed = None, True
         child.join()
         with self._lock:
             self._running.discard(child)
-        if child.exitcode:
-            try:
-                error = here.recv()
-            except EOFError:  # it was killed
-                error = f"exit status {child.exitcode}"
-            raise Failure(error)
+        if error is not None or killed:
+            raise Failure(error or f"exit status {child.exitcode}")
         return time.perf_counter() - started
 
     def _checked(self, arguments: list[str], interpreter: str | None = None) -> float:
@@ -127,24 +130,34 @@ class Children:
 
 
 def _start_forks(environment: dict[str, str]) -> None:
-    """Start the process that is forked, if it does not run yet, with an environment."""
-    before = os.environ.copy()
-    os.environ.update(environment)
+    """Start the process that is forked, if it was not started yet, with an environment."""
+    if _FORKS_STARTED.is_set():
+        return
+    # As -P: the package is not one in the current folder.
+    wanted = {**environment, "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         forkserver.ensure_running()
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    _FORKS_STARTED.set()
 
 
-def _call(sender, call: Callable[[list[str]], object], arguments: list[str]) -> None:
-    """Call a function and send the last line of its error."""
+def _call(sender, package: str, call: Callable[[list[str]], object], arguments: list[str]) -> None:
+    """Call a function and send the first line of its error, or None."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(quiet, stream.fileno())
     try:
+        if user_dgl.__file__ != package:
+            raise ImportError(f"the package is {user_dgl.__file__}, not {package}")
         call(arguments)
     except Exception as error:
-        lines = f"{type(error).__name__}: {error}".splitlines()
-        sender.send(lines[0])
+        sender.send(f"{type(error).__name__}: {error}".splitlines()[0])
         sys.exit(1)
+    sender.send(None)

@@ -8,7 +8,7 @@ networkx, numba and torch; user_dgl is not needed.
 The models train as the package does it, with the settings of its examples: 200 epochs, and the
 epoch of the best validation loss or accuracy counts. Features are 0 and 1, as in its data sets.
 A node of the low-rank graph of GCN-SVD may have a degree below 0. Then the outputs are not finite,
-and the accuracy is that of one class.
+and the cell fails.
 """
 
 import importlib
@@ -83,6 +83,8 @@ def train(out: Path, method: str, seed: int, inputs: Path) -> None:
         sizes["nnodes"] = len(labels)
     network = make(**sizes, device="cpu")
     network.fit(feat, adjacency, labels, *split[:2], verbose=False, **dict(model.settings))
+    if not torch.isfinite(network.predict()).all():
+        raise ValueError(f"{method}: the outputs are not finite")
     accuracy = 100 * network.test(split[2])
     seconds = time.perf_counter() - started
     # Peak of the program alone: getrusage counts the size of the parent at the fork too.

@@ -114,7 +114,7 @@ def defence(cell, settings: list[str], children: Children) -> dict:
 
 def deeprobust(cell, settings: list[str], children: Children) -> dict:
     """Train a model of DeepRobust on the graph of a cell, by the interpreter that has it."""
-    read = children.folder / f"inputs-{cell.dataset}-{cell.rate}.npz"
+    read = children.folder / f"inputs-{cell.dataset}-{cell.rate}-{cell.seed}.npz"
     command = ["inputs", str(read), str(cell.seed), str(cell.config), *settings]
     children.make(read, lambda: children.function(defence_script.main, command))
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:

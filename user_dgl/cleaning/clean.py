@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import NearestNeighbors
 
 from user_dgl.cleaning.posterior import NOISY, EdgePosterior, Judge, edge_posterior
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
-from user_dgl.features.nearest import MAX_EXACT
+from user_dgl.features.nearest import MAX_EXACT, nearest_of
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph, pair_keys
 from user_dgl.graph.ops import resolve_engine
@@ -170,12 +169,10 @@ def _added(graph: Graph, judge: Judge, candidates: int, seed: int) -> tuple[np.n
 
     if graph.num_nodes > MAX_EXACT:
         # The search takes longer than everything else, and large graphs seldom have likely pairs.
-        tried = stream_rng(seed, Stream.TRIED_NODES).permutation(graph.num_nodes)[:_TRIED]
-        search = NearestNeighbors(metric="cosine", algorithm="brute").fit(expected)
-        near = search.kneighbors(expected[tried], candidates + 1, return_distance=False)
-        ends = np.repeat(tried, candidates + 1), near.ravel()
-        other = ends[0] != ends[1]
-        found = likely(ends[0][other], ends[1][other])
+        filled = np.flatnonzero(expected.any(axis=1))
+        tried = stream_rng(seed, Stream.TRIED_NODES).permutation(len(filled))[:_TRIED]
+        near = nearest_of(expected[filled], tried, min(candidates, len(filled) - 1))
+        found = likely(np.repeat(filled[tried], near.shape[1]), filled[near.ravel()])
         if not len(found[0]):
             return found
     try:

@@ -18,8 +18,8 @@ are not divided by H(v) prefer clusters of equal size, whatever the edges say. U
 than e: clusters that avoid edges within are not looked for here.
 
 If the edges have weights, they are tried in several forms (`user_dgl.clustering.weight_forms`), and
-each edge counts in f, v and e by its relative weight. By the weights themselves, the heaviest
-edges, which may join a few nodes only, would decide alone.
+each edge counts in f, v and e by its weight relative to all edges of its ends. By the weights
+themselves, the heaviest edges, which may join a few nodes only, would decide alone.
 """
 
 from collections.abc import Callable
@@ -151,15 +151,20 @@ def graph_clustering(graph: Graph, num_clusters: int, seed: int) -> GraphCluster
     clusters = np.zeros(graph.num_nodes, dtype=np.int64)
     candidates: list[GraphCandidate] = []
     chosen = 1 < num_clusters < len(kept)
+
+    def connected() -> sp.csr_matrix:
+        """The graph without nodes that have no edges."""
+        return adjacency if len(kept) == len(degree) else adjacency[kept][:, kept]
+
     if chosen:
-        part = adjacency if len(kept) == len(degree) else adjacency[kept][:, kept]
-        candidates, (method, form), resolution = _candidates(part, num_clusters, seed)
-        part, adjacency = in_form(part, form), in_form(adjacency, form)
+        candidates, (method, form), resolution = _candidates(connected(), num_clusters, seed)
+        adjacency = in_form(adjacency, form)
     embedding = spectral_embedding(adjacency, num_clusters, seed)
     if len(kept) <= num_clusters:
         clusters[kept] = np.arange(len(kept))
     elif chosen:
-        clusters[kept] = _final(method, part, embedding[kept], num_clusters, seed, resolution)
+        points = embedding[kept]
+        clusters[kept] = _final(method, connected(), points, num_clusters, seed, resolution)
     if 0 < len(kept) < len(degree):
         rim = kept[degree[kept] == degree[kept].min()]
         clusters[degree == 0] = np.bincount(clusters[rim]).argmax()

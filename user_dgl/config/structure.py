@@ -104,7 +104,7 @@ class CriticConfig(Section):
     folds: int = key(
         10,
         "Number of folds of the edges. Each fold is scored on the graph without its edges. From "
-        "20,000 nodes on there are at most 5.",
+        "20,000 nodes on, the critic has at most 5; the link critic has all.",
         low=2,
     )
     num_components: int = key(

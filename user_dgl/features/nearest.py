@@ -74,6 +74,29 @@ def nearest(feat: sp.csr_matrix | np.ndarray, num_neighbors: int) -> np.ndarray:
         return search.fit(normalize(feat)).kneighbors(return_distance=False)
 
 
+def nearest_of(points: np.ndarray, rows: np.ndarray, num_neighbors: int) -> np.ndarray:
+    """Exact `nearest` of some rows only, whatever the number of rows.
+
+    Parameters
+    ----------
+    points : ndarray (N, d)
+    rows : int ndarray (M,)
+    num_neighbors : int
+        Less than N.
+
+    Returns
+    -------
+    int64 ndarray (M, num_neighbors)
+    """
+    search = NearestNeighbors(n_neighbors=num_neighbors + 1, metric="cosine", algorithm="brute")
+    with config_context(working_memory=_WORKING_MB):
+        near = search.fit(points).kneighbors(points[rows], return_distance=False)
+    own = near == rows[:, None]
+    # Of many equal rows, a row itself may not be among the nearest.
+    own[~own.any(axis=1), -1] = True
+    return near[~own].reshape(len(rows), num_neighbors)
+
+
 def approximate_nearest(feat: sp.csr_matrix, num_neighbors: int) -> np.ndarray:
     """Approximate `nearest` with an inverted-file index of faiss (Johnson et al., 2019).
 

@@ -187,12 +187,14 @@ class Graph:
     def data_weight(self) -> torch.Tensor | None:
         """Weight of each edge in the unit of the data (E,); None if all are equal.
 
-        float32, or float64 where a weight is too large for float32.
+        float32, or float64 where a weight is too large or too small for float32.
         """
         if self.weight is None:
             return None
         weight = self.weight.double() * self.unit
-        return weight if weight.float().isinf().any() else weight.float()
+        single, limits = weight.float(), torch.finfo(torch.float32)
+        fits = (single >= limits.tiny) & (single <= limits.max)
+        return single if bool(fits.all()) else weight
 
     @property
     def num_edges(self) -> int:

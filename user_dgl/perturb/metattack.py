@@ -302,9 +302,9 @@ class _Search:
         return self._ordered(np.concatenate([keys, others]), np.concatenate([gain, of_others]))
 
     def _ordered(self, keys: np.ndarray, gain: np.ndarray) -> np.ndarray:
-        """Keys by their gain times their weight, the best first."""
+        """Keys by their gain times their weight, the best first; losses are not weighed."""
         if self._weigh is not None and len(keys):
-            gain = gain * self._weigh(self.graph, keys)
+            gain = np.where(gain > 0, gain * self._weigh(self.graph, keys), gain)
         return keys[np.lexsort((keys, -gain))]
 
     def _fixed(self) -> np.ndarray:

@@ -96,7 +96,7 @@ class AdditiveLogit:
     def __call__(self, terms: np.ndarray) -> np.ndarray:
         """Compute the log-odds (M,) of terms (M, J)."""
         total = np.zeros(len(terms))
-        for j, x in enumerate(terms.T):
+        for j, x in zip(range(len(self.knots)), terms.T, strict=True):
             total += self.part(j, x)
         return self.intercept + total
 
@@ -105,7 +105,8 @@ class AdditiveLogit:
 
         They say how much each term speaks for the event, compared with its lowest value.
         """
-        return np.stack([self.part(j, x) for j, x in enumerate(terms.T)], axis=1)
+        columns = zip(range(len(self.knots)), terms.T, strict=True)
+        return np.stack([self.part(j, x) for j, x in columns], axis=1)
 
     def part(self, j: int, x: np.ndarray) -> np.ndarray:
         """Compute the values (M,) of one of the functions at x (M,)."""

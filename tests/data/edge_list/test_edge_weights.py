@@ -100,10 +100,11 @@ def test_row_numbers_in_front_of_a_star_are_not_its_ends(load):
     assert load("0,0,2\n1,0,4\n2,0,6\n", columns=(2, 3)).graph.num_edges == 3
 
 
-def test_weights_near_the_largest_number_keep_their_ratio(tmp_path):
-    """In single precision, a weight in the unit of the data would be infinite."""
-    matrix = sp.coo_matrix(([1e300, 3e300], ([0, 1], [1, 2])), shape=(3, 3))
+@pytest.mark.parametrize("unit", [1e300, 1e-300, 1e-42])
+def test_weights_beyond_single_precision_keep_their_ratio(tmp_path, unit):
+    """In single precision, a weight in the unit of the data would be infinite, 0 or inexact."""
+    matrix = sp.coo_matrix(([unit, 3 * unit], ([0, 1], [1, 2])), shape=(3, 3))
     sp.save_npz(tmp_path / "g.npz", matrix)
     data = load_edge_list(tmp_path / "g.npz")
     assert data.graph.weight.tolist() == [0.5, 1.5]
-    assert data.graph.data_weight.tolist() == pytest.approx([1e300, 3e300])
+    assert data.graph.data_weight.tolist() == pytest.approx([unit, 3 * unit], abs=0)
