@@ -12,6 +12,7 @@ from paths import CONFIGS
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.agreement import pairwise_nmi
+from user_dgl.clustering.canonical import canonical_axes
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.clustering.kmeans import kmeans
 from user_dgl.clustering.smoothed_view import (
@@ -77,7 +78,7 @@ def test_smooth_equals_its_formula(data):
 def test_projecting_first_gives_the_projected_rows(data):
     """rownorm(rownorm(H) P) = rownorm(H P): what smoothing few columns rests on."""
     weight = torch.ones(data.graph.num_edges)
-    config = SmoothConfig(hops=4, self_share=0.2, num_components=100)
+    config = SmoothConfig(hops=4, self_share=0.2, axes="leading", num_components=100)
     view = smoothed_view(data.graph, weight, data.feat, config, 3, 0, "csr")
     assert view.points.shape == (300, 12)
     assert len(view.candidates) == 1
@@ -88,6 +89,33 @@ def test_projecting_first_gives_the_projected_rows(data):
     expected = normalize(wide @ np.linalg.svd(wide)[2][:12].T)
     # The axes have no sign, but the cosines of the rows do.
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
+
+
+def test_canonical_axes_are_applied_before_the_projection(data):
+    weight = torch.ones(data.graph.num_edges)
+    config = SmoothConfig(hops=4, self_share=0.2, axes="canonical", num_components=100)
+    view = smoothed_view(data.graph, weight, data.feat, config, 3, 0, "csr")
+    propagation = Propagation.of(data.graph, weight, "csr")
+    found = normalize(smooth(propagation, view.points, 4, 0.2).numpy())
+    reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 100, 0))
+    smoothing = Smoothing(data.graph, weight, "csr", ALL)
+    axes = canonical_axes(reduced, smoothing.neighbours(reduced), ALL)
+    wide = normalize(smooth(propagation, reduced @ axes, 4, 0.2).numpy())
+    expected = normalize(wide @ np.linalg.svd(wide)[2][:12].T)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
+    # New nodes are mapped by the same matrix.
+    mapped = normalize(normalize(data.feat) @ view.projection.numpy())
+    assert (mapped * normalize(view.points.numpy())).sum(1).min() > 0.99
+
+
+def test_leading_axes_stand_in_where_neighbours_agree_in_nothing():
+    """Every edge joins opposite features, so that no direction is shared."""
+    side = np.repeat([0, 1], 50)
+    graph, _ = Graph.from_edges(100, np.arange(50), np.arange(50, 100))
+    feat = sp.csr_matrix((2.0 * side[:, None] - 1).astype(np.float32))
+    config = SmoothConfig(hops=1, self_share=0.5, axes="canonical")
+    view = smoothed_view(graph, torch.ones(50), feat, config, 2, 0, "csr")
+    assert [each.axes for each in view.candidates] == ["leading"]
 
 
 def test_all_views_are_smoothed_by_the_formula(data):
@@ -120,7 +148,7 @@ def test_score_is_the_bits_over_the_root_of_the_entropy():
 
 def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
     data = _blocks(average_degree=12.0, words_per_node=30, topic_share=0.6)
-    view = _view(data, hops=4, self_share=0.2)
+    view = _view(data, hops=4, self_share=0.2, axes="leading")
     (candidate,) = view.candidates
     # The clusters are so clear that k-means finds them on the view in any form.
     propagation = Propagation.of(data.graph, torch.ones(data.graph.num_edges), "csr")
@@ -175,13 +203,16 @@ def test_candidates_are_the_values_that_the_settings_leave_open(data):
         return view.candidates
 
     every = candidates()
-    assert len(every) == len(HOPS) * len(SELF_SHARES) * len(WEIGHT_POWERS) + 1
-    assert [each.self_share for each in every].count(1.0) == 1
-    assert len(candidates(hops=3, self_share=0.2, weight_power=0.5)) == 1
+    assert len(every) == 2 * (len(HOPS) * len(SELF_SHARES) * len(WEIGHT_POWERS) + 1)
+    assert [each.self_share for each in every].count(1.0) == 2
+    assert len({each.name for each in every}) == len(every)
+    fixed = candidates(hops=3, self_share=0.2, weight_power=0.5)
+    assert [each.axes for each in fixed] == ["leading", "canonical"]
+    assert len(candidates(hops=3, self_share=0.2, weight_power=0.5, axes="canonical")) == 1
     assert {each.weight_power for each in candidates(weight_power=2.0)} == {2.0}
-    assert len(candidates(self_share=1.0)) == 1
+    assert len(candidates(self_share=1.0)) == 2
     # All powers of weights that are 1 are the same.
-    assert len(_view(data).candidates) == len(HOPS) * len(SELF_SHARES) + 1
+    assert len(_view(data).candidates) == 2 * (len(HOPS) * len(SELF_SHARES) + 1)
 
 
 def test_choice_among_near_equal_scores_is_the_one_most_like_the_others():
@@ -190,14 +221,14 @@ def test_choice_among_near_equal_scores_is_the_one_most_like_the_others():
     other = np.tile([0, 1, 2], 4)
 
     def chosen(*scores):
-        views = [ViewCandidate(4, 0.2, 1.0, 0.0, 0.0, score) for score in scores]
+        views = [ViewCandidate(4, 0.2, 1.0, "leading", 0.0, 0.0, score) for score in scores]
         place, found = choose(views, [other, same, alike])
         assert [each.chosen for each in found] == [i == place for i in range(3)]
         assert found[0].agreement < found[1].agreement
         return place
 
-    assert chosen(100.0, 99.5, 90.0) == 1
-    assert chosen(100.0, 98.0, 98.0) == 0
+    assert chosen(100.0, 99.6, 90.0) == 1
+    assert chosen(100.0, 99.4, 99.4) == 0
     # Nothing was found, so that all scores are negative.
     assert chosen(-100.0, -50.0, -90.0) == 1
 

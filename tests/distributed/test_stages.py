@@ -105,7 +105,7 @@ def _same_stages(graph, feat, size, *more):
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_words(data, size):
     one = _same_stages(*data, size)
-    assert len(one.view.candidates) == 13
+    assert len(one.view.candidates) == 26
     assert len(np.unique(one.prior.weight)) > 10
 
 
@@ -136,7 +136,7 @@ def test_citeseer(size, data_root):
     settings = (f"data.root={data_root}", "data.kind=planetoid", "data.name=citeseer")
     inputs = read_inputs(load_config(CONFIGS / "default.yaml", list(settings)), lambda line: None)
     full = ("model.num_clusters=6", "structure.critic.num_components=256")
-    _same_stages(inputs.noisy.graph, inputs.feat, size, *full, "model.smooth.num_components=512")
+    _same_stages(inputs.noisy.graph, inputs.feat, size, *full)
 
 
 def test_number_of_clusters_and_other_priors(data):

@@ -146,17 +146,28 @@ def _kmeans_by_sample(
         return model.inertia_, model.cluster_centers_
 
     found = held.share_out(draws, started)
-    found.sort(key=lambda start: start[0])
-    # Starts that have found the same clusters would do the same on all points.
-    different = [found[0]]
-    for start in found[1:]:
-        if start[0] > different[-1][0] * (1 + _SAME):
-            different.append(start)
     ended = [
         _lloyd(points, centers, _STEPS_ON_ALL, held)
-        for _, centers in different[: -(-num_starts // _SHARE_ON_ALL)]
+        for _, centers in _different(found)[: -(-num_starts // _SHARE_ON_ALL)]
     ]
-    return min(ended, key=lambda end: end[0])[1]
+    return _different(ended)[0][1]
+
+
+def _different(found: list[tuple[float, np.ndarray]]) -> list[tuple[float, np.ndarray]]:
+    """Starts whose sums of squares differ, least first.
+
+    Of starts that have found the same clusters, the first is kept: the others would do the same on
+    all points, and which of them has the least sum depends on rounding.
+    """
+    kept: list[int] = []
+    least = -np.inf
+    for place in sorted(range(len(found)), key=lambda place: found[place][0]):
+        if found[place][0] > least * (1 + _SAME):
+            least = found[place][0]
+            kept.append(place)
+        else:
+            kept[-1] = min(kept[-1], place)
+    return [found[place] for place in kept]
 
 
 def _lloyd(

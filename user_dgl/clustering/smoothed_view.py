@@ -28,6 +28,7 @@ from user_dgl.clustering.block_model import (
     indicator,
     refine,
 )
+from user_dgl.clustering.canonical import canonical_axes
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.clustering.graph_clustering import GraphCandidate, graph_clustering
 from user_dgl.clustering.kmeans import kmeans
@@ -57,7 +58,7 @@ _LEAST_Z, _PERMUTATIONS = 3.0, 20
 # Entropy of clusters that is assumed at least. A single cluster has none.
 _LEAST_ENTROPY = 0.05
 # Share of the best score within which scores are taken as equal.
-_NEAR = 0.01
+_NEAR = 0.005
 # A tenth of fewer edges is too little to say that a graph has no clusters.
 _LEAST_EDGES_JUDGED = 500
 _NO_EDGE_STRUCTURE = (
@@ -77,6 +78,8 @@ class ViewCandidate:
     self_share : float
     weight_power : float
         Power of the weights of A' in the smoothing.
+    axes : str
+        ``leading`` or ``canonical``, see `user_dgl.clustering.canonical`.
     edge_bits, feature_bits : float
         Bits that the k-means clusters of the view save.
     score : float
@@ -89,6 +92,7 @@ class ViewCandidate:
     hops: int
     self_share: float
     weight_power: float
+    axes: str
     edge_bits: float
     feature_bits: float
     score: float
@@ -98,10 +102,11 @@ class ViewCandidate:
     @property
     def name(self) -> str:
         """The view in words."""
+        axes = f"{self.axes} axes"
         if self.self_share == 1:
-            return "features alone"
+            return f"features alone, {axes}"
         weights = f"edge weights to the power {self.weight_power:g}"
-        return f"{self.hops} hops, own share {self.self_share:g}, {weights}"
+        return f"{self.hops} hops, own share {self.self_share:g}, {weights}, {axes}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +192,10 @@ def smoothed_view(
 ) -> SmoothedView:
     r"""Make the views that the settings leave open, and choose one by the bits that it saves.
 
-    Z is X with rows scaled to norm 1, reduced to its leading components. H is Z, smoothed, with
-    rows scaled to norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The
-    encoder smooths Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
+    Z is X with rows scaled to norm 1, reduced to its leading components; on canonical axes it is
+    multiplied by these (`user_dgl.clustering.canonical`). H is Z, smoothed, with rows scaled to
+    norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The encoder smooths
+    Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
     The result is exactly H P with rows scaled to norm 1, because scaling a row before the
     projection does not change its direction.
 
@@ -202,8 +208,8 @@ def smoothed_view(
     feat : scipy CSR (n, F)
         float32, or float64 for a view in float64.
     config : SmoothConfig
-        ``hops``, ``self_share`` and ``weight_power`` are chosen where they are None. Features alone
-        are compared too if ``self_share`` is None.
+        ``hops``, ``self_share``, ``weight_power`` and ``axes`` are chosen where they are None.
+        Features alone are compared too if ``self_share`` is None.
     num_clusters : int
         K.
     seed : int
@@ -218,18 +224,21 @@ def smoothed_view(
         adjacency = adjacency[: len(reduced)]
     code = CodeBits(adjacency, feat, reduced[:, :width], held)
     smoothing = Smoothing(graph, weight, engine, held)
+    bases = _bases(config, smoothing, reduced)
     views = list(_open_values(graph, config, weight, held))
     candidates, axes, found = [], [], []
     for view, smoothed in steps(smoothing.views(reduced, views), len(views)):
-        on_axes = projected(smoothed, width, held)
-        clusters = kmeans(on_axes.embedding, num_clusters, seed, _STARTS, held=held)
-        edges = code.edges(clusters, num_clusters)
-        words, _ = code.features(clusters, num_clusters)
-        score = _score(edges + words, clusters, num_clusters, held)
-        candidates.append(ViewCandidate(*view, edges, words, score))
-        axes.append(on_axes.axes)
-        found.append(clusters)
-        del smoothed, on_axes
+        for name, basis in bases.items():
+            on_axes = projected(smoothed, basis, width, held)
+            clusters = kmeans(on_axes.embedding, num_clusters, seed, _STARTS, held=held)
+            edges = code.edges(clusters, num_clusters)
+            words, _ = code.features(clusters, num_clusters)
+            score = _score(edges + words, clusters, num_clusters, held)
+            candidates.append(ViewCandidate(*view, name, edges, words, score))
+            axes.append(on_axes.axes)
+            found.append(clusters)
+            del on_axes
+        del smoothed
     warnings = _without_structure(graph, code, candidates, found, num_clusters, seed)
     if warnings and config.source == "auto":
         # Features that say nothing would hide the clusters of the graph.
@@ -338,7 +347,10 @@ def _without_structure(
         warnings.append(
             "the features save no bits in any clustering: they say nothing about clusters"
         )
-    alone = [i for i, each in enumerate(candidates) if each.self_share == 1]
+    # The canonical axes are made from the edges.
+    alone = [
+        i for i, each in enumerate(candidates) if each.self_share == 1 and each.axes == "leading"
+    ]
     if alone and code.held.num_edges(graph):
         rng, everywhere = stream_rng(seed, Stream.CHANCE), code.held.all(clusters[alone[0]])
         by_chance = [
@@ -365,7 +377,7 @@ def choose(
     information of clusters and data, normalised by the geometric mean of their entropies (Strehl
     and Ghosh, 2002), because the entropy of the data is the same for all candidates. A sum that is
     not positive is not divided. Bits alone prefer clusters of equal size, whatever the data say.
-    Scores within 1 % of the best differ by chance, and then the clusters that most views agree on
+    Scores within 0.5 % of the best differ by chance, and then the clusters that most views agree on
     are the safest.
 
     Parameters
@@ -418,6 +430,21 @@ def _refined(
     return (moved, after) if sum(after) > edges + words else (clusters, (edges, words))
 
 
+def _bases(
+    config: SmoothConfig, smoothing: Smoothing, reduced: torch.Tensor
+) -> dict[str, torch.Tensor | None]:
+    """Axes of each kind that the settings leave open. None is the reduced features as they are."""
+    bases: dict[str, torch.Tensor | None] = {}
+    if config.axes != "canonical":
+        bases["leading"] = None
+    if config.axes != "leading":
+        found = canonical_axes(reduced, smoothing.neighbours(reduced), smoothing.held)
+        if found is not None:
+            bases["canonical"] = found
+    # Where neighbours agree in nothing, there are no canonical axes.
+    return bases or {"leading": None}
+
+
 def _open_values(
     graph: Graph, config: SmoothConfig, weight: torch.Tensor, held: Rows
 ) -> Iterator[tuple[int, float, float]]:
@@ -464,4 +491,4 @@ def smoothed_embedding(
     view = (config.hops or DEFAULT_HOPS, share, power)
     smoothing = Smoothing(graph, weight, engine, held)
     (smoothed,) = (x for _, x in smoothing.views(reduced, [view]))
-    return projected(smoothed, min(4 * num_clusters, 64), held).embedding
+    return projected(smoothed, None, min(4 * num_clusters, 64), held).embedding

@@ -9,6 +9,7 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.features.rows import Rows
 from user_dgl.graph import Graph
+from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagator, smooth_each
 
 
@@ -37,6 +38,13 @@ class Smoothing(NamedTuple):
         weight = to_power(self.graph, self.weight, power).to(dtype)
         return self.held.propagation(self.graph, weight, self.engine)
 
+    def neighbours(self, x: torch.Tensor) -> torch.Tensor:
+        """Sums of the neighbours' rows of x (n, d), weighted by S for the weights of A'."""
+        propagation = self.propagation(1.0, x.dtype)
+        # All pairs of the own nodes, which come first, are in the local graph.
+        degree = weighted_degree(self.graph, self.weight.to(x.dtype), self.engine)[: len(x)]
+        return propagation(x).sub_(x / (1 + degree)[:, None])
+
     def views(
         self, x: torch.Tensor, views: list[tuple[int, float, float]]
     ) -> Iterator[tuple[tuple[int, float, float], torch.Tensor]]:
@@ -61,10 +69,16 @@ class Projected(NamedTuple):
     embedding: np.ndarray
 
 
-def projected(smoothed: torch.Tensor, width: int, held: Rows) -> Projected:
-    """Project smoothed rows to the leading right singular vectors of the rows of norm 1."""
-    rows = torch.nn.functional.normalize(smoothed, dim=1)
+def projected(
+    smoothed: torch.Tensor, basis: torch.Tensor | None, width: int, held: Rows
+) -> Projected:
+    """Project smoothed rows (n, d) to the leading right singular vectors of the rows of norm 1.
+
+    The rows are first multiplied by a basis (d, c), if there is one.
+    """
+    rows = torch.nn.functional.normalize(smoothed if basis is None else smoothed @ basis, dim=1)
     # The vectors are the eigenvectors of a matrix (d, d), which takes one product to make.
     gram = torch.from_numpy(held.sum((rows.t() @ rows).double().numpy()))
     axes = torch.linalg.eigh(gram).eigenvectors[:, -width:].flip(1).to(rows.dtype)
-    return Projected(axes, normalize((rows @ axes).numpy(), copy=False))
+    embedding = normalize((rows @ axes).numpy(), copy=False)
+    return Projected(axes if basis is None else basis @ axes, embedding)

@@ -89,8 +89,16 @@ class SmoothConfig(Section):
         only_without("model.smooth.source", "graph"),
         low=0.0,
     )
+    axes: str | None = key(
+        None,
+        "Axes on which the features are smoothed. leading: those in which nodes differ most. "
+        "canonical: those in which neighbours agree most. null: both are compared; leading if A' "
+        "is trained and for link prediction.",
+        only_without("model.smooth.source", "graph"),
+        choices=("leading", "canonical"),
+    )
     num_components: int = key(
-        512, "Number of leading components of the features that are smoothed.", low=1
+        256, "Number of leading components of the features that are smoothed.", low=1
     )
 
 

@@ -177,7 +177,7 @@ def _view(
         return graph_view(graph, clusters, config.seed)
     if config.learns_structure or config.task == "link_prediction":
         power = 1.0 if settings.weight_power is None else settings.weight_power
-        settings = replace(settings, weight_power=power)
+        settings = replace(settings, weight_power=power, axes=settings.axes or "leading")
     weight, seed = prior.weight, config.seed
     return smoothed_view(graph, weight, feat, settings, clusters, seed, engine, held)
 

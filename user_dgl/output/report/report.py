@@ -327,7 +327,7 @@ def _add_candidates(page: Page, view: dict[str, Any]) -> None:
         page.text(
             f"Ways to smooth the features over the graph: {len(best)}; taken: {view['name']}. Its "
             "k-means clusters save most bits of edges and features for their entropy (score), or "
-            "up to 1 % fewer and agree more with the others. The clusters named code, for which "
+            "up to 0.5 % fewer and agree more with the others. The clusters named code, for which "
             f"nodes could move, save {view['bits']['edges']:,.0f} bits on the edges and "
             f"{view['bits']['features']:,.0f} on the features. Labels had no part in it."
         )

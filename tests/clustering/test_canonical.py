@@ -1,0 +1,72 @@
+"""Canonical axes: their equations, and what they are for."""
+
+import numpy as np
+import pytest
+import torch
+from graphs import with_random_weights
+from scipy.linalg import sqrtm
+from sklearn.preprocessing import normalize
+
+from user_dgl.clustering.canonical import canonical_axes
+from user_dgl.clustering.smoothing import Smoothing
+from user_dgl.features.rows import ALL
+from user_dgl.graph import Graph
+
+
+@pytest.fixture(scope="module")
+def graph():
+    rng = np.random.default_rng(0)
+    blocks = rng.permutation(np.repeat([0, 1], 100))
+    pairs = rng.integers(0, 200, (3000, 2))
+    kept = (blocks[pairs[:, 0]] == blocks[pairs[:, 1]]) & (pairs[:, 0] != pairs[:, 1])
+    return Graph.from_edges(200, *pairs[kept].T)[0], blocks
+
+
+def _smoothing(graph, weight=None):
+    return Smoothing(graph, torch.ones(graph.num_edges) if weight is None else weight, "csr", ALL)
+
+
+def test_neighbours_are_the_normalised_adjacency_without_its_diagonal(graph):
+    weighted = with_random_weights(graph[0])
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    adjacency = weighted.to_scipy(weighted.edge_weight).toarray()
+    degree = 1 + adjacency.sum(1)
+    expected = adjacency / np.sqrt(np.outer(degree, degree)) @ x.numpy()
+    found = _smoothing(weighted, weighted.edge_weight).neighbours(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_axes_solve_their_equation(graph):
+    x = torch.randn(200, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    neighbours = _smoothing(graph[0]).neighbours(x)
+    found = canonical_axes(x, neighbours, ALL).numpy()
+    gram, shared = (x.T @ x).numpy(), (x.T @ neighbours).numpy()
+    whiten = np.linalg.inv(sqrtm(gram + np.trace(gram) / 6 * np.eye(6)))
+    correlations, vectors = np.linalg.eigh(whiten @ (shared + shared.T) / 2 @ whiten)
+    agree = correlations > 0
+    scaled = (whiten @ vectors[:, agree] * correlations[agree] ** 0.25)[:, ::-1]
+    assert 0 < found.shape[1] < 6
+    np.testing.assert_allclose(np.abs(found), np.abs(scaled), rtol=1e-6, atol=1e-9)
+
+
+def test_first_axis_is_what_neighbours_share_not_what_varies_most(graph):
+    graph, blocks = graph
+    rng = np.random.default_rng(1)
+    shared, large = 2.0 * blocks - 1, 3 * rng.normal(size=200)
+    points = normalize(np.column_stack([large, shared, rng.normal(size=(200, 3))]))
+    points = torch.from_numpy(points)
+    first = canonical_axes(points, _smoothing(graph).neighbours(points), ALL)[:, 0].abs()
+    assert first.argmax() == 1
+    assert first[1] > 5 * first[0]
+
+
+def test_no_axes_without_features():
+    assert canonical_axes(torch.zeros(200, 2), torch.zeros(200, 2), ALL) is None
+
+
+def test_no_axes_where_neighbours_differ():
+    """Every edge of the graph joins two nodes of opposite features."""
+    side = np.repeat([0, 1], 50)
+    graph, _ = Graph.from_edges(100, np.arange(50), np.arange(50, 100))
+    points = torch.from_numpy(2.0 * side[:, None] - 1)
+    assert canonical_axes(points, _smoothing(graph).neighbours(points), ALL) is None
