@@ -38,6 +38,7 @@ from user_dgl.pipeline.train import train
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
+AXES = ("leading", "canonical")
 SMOOTH = (
     "model.num_clusters=3",
     "model.encoder=smooth",
@@ -203,16 +204,19 @@ def test_candidates_are_the_values_that_the_settings_leave_open(data):
         return view.candidates
 
     every = candidates()
-    assert len(every) == 2 * (len(HOPS) * len(SELF_SHARES) * len(WEIGHT_POWERS) + 1)
-    assert [each.self_share for each in every].count(1.0) == 2
+    by_axes = {kind: [each for each in every if each.axes == kind] for kind in AXES}
+    assert len(by_axes["canonical"]) == len(HOPS) * len(SELF_SHARES) * len(WEIGHT_POWERS) + 1
+    leading = {(each.hops, each.self_share, each.weight_power) for each in by_axes["leading"]}
+    assert leading == {(4, 0.2, 1), (4, 0.5, 1), (16, 0.2, 1), (16, 0.5, 1), (4, 1, 1)}
+    assert len(candidates(axes="leading")) == len(by_axes["canonical"])
     assert len({each.name for each in every}) == len(every)
     fixed = candidates(hops=3, self_share=0.2, weight_power=0.5)
-    assert [each.axes for each in fixed] == ["leading", "canonical"]
+    assert [each.axes for each in fixed] == list(AXES)
     assert len(candidates(hops=3, self_share=0.2, weight_power=0.5, axes="canonical")) == 1
     assert {each.weight_power for each in candidates(weight_power=2.0)} == {2.0}
     assert len(candidates(self_share=1.0)) == 2
     # All powers of weights that are 1 are the same.
-    assert len(_view(data).candidates) == 2 * (len(HOPS) * len(SELF_SHARES) + 1)
+    assert len(_view(data).candidates) == len(HOPS) * len(SELF_SHARES) + 1 + len(leading)
 
 
 def test_choice_among_near_equal_scores_is_the_one_most_like_the_others():
