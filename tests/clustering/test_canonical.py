@@ -8,7 +8,7 @@ from scipy.linalg import sqrtm
 from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.canonical import canonical_axes
-from user_dgl.clustering.smoothing import Smoothing
+from user_dgl.clustering.smoothing import Smoothing, on_basis
 from user_dgl.features.rows import ALL
 from user_dgl.graph import Graph
 
@@ -39,7 +39,7 @@ def test_neighbours_are_the_normalised_adjacency_without_its_diagonal(graph):
 def test_axes_solve_their_equation(graph):
     x = torch.randn(200, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     neighbours = _smoothing(graph[0]).neighbours(x)
-    found = canonical_axes(x, neighbours, ALL).numpy()
+    found = canonical_axes(x, neighbours, 1000, ALL).numpy()
     gram, shared = (x.T @ x).numpy(), (x.T @ neighbours).numpy()
     whiten = np.linalg.inv(sqrtm(gram + np.trace(gram) / 6 * np.eye(6)))
     correlations, vectors = np.linalg.eigh(whiten @ (shared + shared.T) / 2 @ whiten)
@@ -55,13 +55,55 @@ def test_first_axis_is_what_neighbours_share_not_what_varies_most(graph):
     shared, large = 2.0 * blocks - 1, 3 * rng.normal(size=200)
     points = normalize(np.column_stack([large, shared, rng.normal(size=(200, 3))]))
     points = torch.from_numpy(points)
-    first = canonical_axes(points, _smoothing(graph).neighbours(points), ALL)[:, 0].abs()
+    first = canonical_axes(points, _smoothing(graph).neighbours(points), 1000, ALL)[:, 0].abs()
     assert first.argmax() == 1
     assert first[1] > 5 * first[0]
 
 
+def test_components_that_are_empty_change_nothing(graph):
+    points = torch.randn(200, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    wide = torch.nn.functional.pad(points, (0, 3))
+    found, padded = (
+        canonical_axes(each, _smoothing(graph[0]).neighbours(each), 1000, ALL)
+        for each in (points, wide)
+    )
+    torch.testing.assert_close(padded[:4].abs(), found.abs())
+    assert not padded[4:].any()
+
+
+def test_few_edges_have_few_components(graph):
+    points = torch.randn(200, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    neighbours = _smoothing(graph[0]).neighbours(points)
+    found = canonical_axes(points, neighbours, 16 * 3, ALL)
+    assert found[:3].any(1).all()
+    assert not found[3:].any()
+    assert canonical_axes(points, neighbours, 15, ALL) is None
+
+
+def test_a_single_axis(graph):
+    points = torch.from_numpy(2.0 * graph[1][:, None] - 1)
+    found = canonical_axes(points, _smoothing(graph[0]).neighbours(points), 1000, ALL)
+    assert found.shape == (1, 1)
+
+
+def test_no_axes_where_only_rounding_agrees():
+    """Every edge joins a node with features to a node without."""
+    rng = np.random.default_rng(0)
+    graph, _ = Graph.from_edges(100, np.repeat(np.arange(50), 3), rng.integers(50, 100, 150))
+    points = torch.zeros(100, 8)
+    points[:50] = torch.rand(50, 8, generator=torch.Generator().manual_seed(0))
+    neighbours = _smoothing(graph).neighbours(points)
+    assert canonical_axes(points, neighbours, 1000, ALL) is None
+
+
+def test_rows_without_a_part_in_the_basis_are_zero():
+    basis = torch.tensor([[0.3, 0.1], [0.1, 0.7], [1e-9, 1e-9]])
+    found = on_basis(torch.tensor([[0.0, 0.0, 5.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), basis)
+    torch.testing.assert_close(found, torch.tensor([[0.0, 0.0], [0.3, 0.1], [0.0, 0.0]]))
+
+
 def test_no_axes_without_features():
-    assert canonical_axes(torch.zeros(200, 2), torch.zeros(200, 2), ALL) is None
+    assert canonical_axes(torch.zeros(200, 2), torch.zeros(200, 2), 1000, ALL) is None
 
 
 def test_no_axes_where_neighbours_differ():
@@ -69,4 +111,4 @@ def test_no_axes_where_neighbours_differ():
     side = np.repeat([0, 1], 50)
     graph, _ = Graph.from_edges(100, np.arange(50), np.arange(50, 100))
     points = torch.from_numpy(2.0 * side[:, None] - 1)
-    assert canonical_axes(points, _smoothing(graph).neighbours(points), ALL) is None
+    assert canonical_axes(points, _smoothing(graph).neighbours(points), 1000, ALL) is None

@@ -176,3 +176,10 @@ def test_last_steps_are_those_of_scikit_learn(apart, monkeypatch):
     # A centroid that is nobody's nearest stays where it is.
     far = np.concatenate([first, [[2e3] * 4]]).astype(np.float32)
     assert module._lloyd(points, far, 3, module.ALL)[1].max() == 3
+
+
+def test_of_starts_that_found_the_same_the_first_is_kept():
+    sums = [1.00005, 3.0, 1.0, 1.0002, 2.0]
+    found = [(value, np.full(1, place)) for place, value in enumerate(sums)]
+    kept = module._different(found)
+    assert [centers[0] for _, centers in kept] == [0, 3, 4, 1]

@@ -24,6 +24,7 @@ from user_dgl.clustering.smoothed_view import (
     _score,
     choose,
     graph_view,
+    smoothed_embedding,
     smoothed_view,
 )
 from user_dgl.clustering.smoothing import Smoothing
@@ -100,7 +101,7 @@ def test_canonical_axes_are_applied_before_the_projection(data):
     found = normalize(smooth(propagation, view.points, 4, 0.2).numpy())
     reduced = torch.from_numpy(truncated_svd(normalize(data.feat), 100, 0))
     smoothing = Smoothing(data.graph, weight, "csr", ALL)
-    axes = canonical_axes(reduced, smoothing.neighbours(reduced), ALL)
+    axes = canonical_axes(reduced, smoothing.neighbours(reduced), data.graph.num_edges, ALL)
     wide = normalize(smooth(propagation, reduced @ axes, 4, 0.2).numpy())
     expected = normalize(wide @ np.linalg.svd(wide)[2][:12].T)
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
@@ -214,7 +215,8 @@ def test_candidates_are_the_values_that_the_settings_leave_open(data):
     assert [each.axes for each in fixed] == list(AXES)
     assert len(candidates(hops=3, self_share=0.2, weight_power=0.5, axes="canonical")) == 1
     assert {each.weight_power for each in candidates(weight_power=2.0)} == {2.0}
-    assert len(candidates(self_share=1.0)) == 2
+    assert [each.axes for each in candidates(self_share=1.0)] == ["leading"]
+    assert len(candidates(self_share=1.0, axes="canonical")) == 1
     # All powers of weights that are 1 are the same.
     assert len(_view(data).candidates) == len(HOPS) * len(SELF_SHARES) + 1 + len(leading)
 
@@ -433,3 +435,24 @@ def test_power_of_the_view_leaves_candidate_pairs_alone(data):
     pairs, _ = Graph.from_edges(4, [0, 1, 2], [1, 2, 3])
     found = view.smoothing_weight(pairs, weight, observed)
     np.testing.assert_allclose(found, [1.0, 0.1, 1.0])
+
+
+def test_single_columns_of_features():
+    """One column has one axis, and a constant column none of use."""
+    data = _blocks(average_degree=8.0, mixing=0.1)
+    for column in (2.0 * (data.labels > 0) - 1, np.ones(300)):
+        feat = sp.csr_matrix(column[:, None].astype(np.float32))
+        weight = torch.ones(data.graph.num_edges)
+        view = smoothed_view(data.graph, weight, feat, SmoothConfig(), 3, 0, "csr")
+        assert len(view.clusters) == 300
+
+
+def test_axes_of_the_embedding_for_the_number_of_clusters(data):
+    weight = torch.ones(data.graph.num_edges)
+
+    def embedding(axes):
+        config = SmoothConfig(axes=axes)
+        return smoothed_embedding(data.graph, weight, data.feat, config, 3, 0, "csr")
+
+    np.testing.assert_array_equal(embedding(None), embedding("leading"))
+    assert np.abs(embedding("canonical") - embedding("leading")).max() > 0.1

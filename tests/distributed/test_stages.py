@@ -9,6 +9,7 @@ from paths import CONFIGS
 from thread_ranks import together
 
 from user_dgl.clustering import kmeans, smoothed_view
+from user_dgl.clustering.smoothed_view import ViewCandidate
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.distributed.assembly import WholeData, prepare_rank, split_among_ranks
@@ -97,6 +98,13 @@ def _same_stages(graph, feat, size, *more):
         np.testing.assert_array_equal(view.kmeans, one.view.kmeans[nodes])
         np.testing.assert_array_equal(view.clusters, one.view.clusters[nodes])
         assert view.name == one.view.name
+        assert [each.name for each in view.candidates] == [
+            each.name for each in one.view.candidates
+        ]
+        for found_of, of_one in zip(view.candidates, one.view.candidates, strict=True):
+            if isinstance(of_one, ViewCandidate):
+                assert found_of.edge_bits == pytest.approx(of_one.edge_bits, rel=1e-9, abs=1e-9)
+                assert found_of.feature_bits == pytest.approx(of_one.feature_bits, rel=1e-9)
         assert view.warnings == one.view.warnings
         assert view.refined_bits == pytest.approx(one.view.refined_bits, rel=1e-9)
     return one
@@ -107,6 +115,25 @@ def test_words(data, size):
     one = _same_stages(*data, size)
     assert len(one.view.candidates) == 18
     assert len(np.unique(one.prior.weight)) > 10
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_nodes_that_the_canonical_axes_do_not_see(size):
+    """Isolated nodes with words of their own: their rounding must not differ between processes."""
+    rng = np.random.default_rng(0)
+    block = np.repeat([0, 1], 90)
+    ends = rng.integers(0, 180, (2, 2000))
+    inside = (block[ends[0]] == block[ends[1]]) & (ends[0] != ends[1])
+    graph, _ = Graph.from_edges(240, *ends[:, inside])
+    words = np.zeros((240, 13), dtype=np.float32)
+    words[:180, :10] = rng.random((180, 10)) < np.where(
+        np.arange(10) // 5 == block[:, None], 0.6, 0.1
+    )
+    words[180:, 10:] = rng.random((60, 3)) < 0.5
+    words *= rng.uniform(0.5, 1.5, words.shape)  # equal rows could be equally near to two centroids
+    one = _same_stages(graph, sp.csr_matrix(words), size, "model.num_clusters=3")
+    assert {"leading", "canonical"} == {each.axes for each in one.view.candidates}
+    _same_stages(graph, sp.csr_matrix(words), size, "model.smooth.axes=canonical")
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -143,6 +170,16 @@ def test_number_of_clusters_and_other_priors(data):
     one = _same_stages(*data, 3, "model.num_clusters=auto", "structure.prior=feature_cosine")
     assert one.config.model.num_clusters == 4
     _same_stages(*data, 2, "structure.learnable=false")
+
+
+@pytest.mark.parametrize("axes", [None, "canonical"])
+def test_axes_where_the_weights_or_links_are_trained(data, axes):
+    for more in (["train.structure_lr=0.02"], ["task=link_prediction"]):
+        config = load_config(
+            None, [*SETTINGS, *more, *([f"model.smooth.axes={axes}"] if axes else [])]
+        )
+        view = weigh_and_view(*data, config, lambda line: None).view
+        assert {each.axes for each in view.candidates} == {axes or "leading"}
 
 
 def test_features_that_say_nothing(data):

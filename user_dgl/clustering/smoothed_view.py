@@ -32,7 +32,7 @@ from user_dgl.clustering.canonical import canonical_axes
 from user_dgl.clustering.code_bits import CodeBits
 from user_dgl.clustering.graph_clustering import GraphCandidate, graph_clustering
 from user_dgl.clustering.kmeans import kmeans
-from user_dgl.clustering.smoothing import Smoothing, projected, to_power
+from user_dgl.clustering.smoothing import Smoothing, on_basis, projected, to_power
 from user_dgl.config import SmoothConfig
 from user_dgl.features.rows import ALL, Rows
 from user_dgl.features.svd import svd_with_axes
@@ -104,11 +104,10 @@ class ViewCandidate:
     @property
     def name(self) -> str:
         """The view in words."""
-        axes = f"{self.axes} axes"
         if self.self_share == 1:
-            return f"features alone, {axes}"
+            return "features alone" if self.axes == "leading" else "canonical axes, no smoothing"
         weights = f"edge weights to the power {self.weight_power:g}"
-        return f"{self.hops} hops, own share {self.self_share:g}, {weights}, {axes}"
+        return f"{self.hops} hops, own share {self.self_share:g}, {weights}, {self.axes} axes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,9 +225,7 @@ def smoothed_view(
         adjacency = adjacency[: len(reduced)]
     code = CodeBits(adjacency, feat, reduced[:, :width], held)
     smoothing = Smoothing(graph, weight, engine, held)
-    canonical = None
-    if config.axes != "leading":
-        canonical = canonical_axes(reduced, smoothing.neighbours(reduced), held)
+    canonical = None if config.axes == "leading" else _canonical(smoothing, reduced)
     views = list(_open_values(graph, config, weight, held))
     candidates, axes, found = [], [], []
     for view, smoothed in steps(smoothing.views(reduced, views), len(views)):
@@ -254,7 +251,7 @@ def smoothed_view(
             warnings.append("the clusters come from the edges alone, which saves most bits")
             return replace(alone, warnings=[*warnings, *alone.warnings])
     chosen, candidates = choose(candidates, found, held)
-    winner, points = candidates[chosen], reduced @ axes[chosen]
+    winner, points = candidates[chosen], on_basis(reduced, axes[chosen])
     embedding = _embedding(smoothing, points, winner)
     first = kmeans(embedding, num_clusters, seed, held=held)
     clusters, (edges, words) = _refined(code, first, num_clusters, seed)
@@ -435,11 +432,19 @@ def _refined(
     return (moved, after) if sum(after) > edges + words else (clusters, (edges, words))
 
 
+def _canonical(smoothing: Smoothing, reduced: torch.Tensor) -> torch.Tensor | None:
+    """Canonical axes of the reduced features on A'."""
+    held = smoothing.held
+    neighbours, num_edges = smoothing.neighbours(reduced), held.num_edges(smoothing.graph)
+    return canonical_axes(reduced, neighbours, num_edges, held)
+
+
 def _kinds_of_axes(
     config: SmoothConfig, view: tuple[int, float, float], has_canonical: bool
 ) -> list[str]:
     """Names of the axes on which a view (hops, own share, power) is made."""
-    if not has_canonical:  # not asked for, or neighbours agree in nothing
+    # Not asked for, or neighbours agree in nothing; features alone must know nothing of the edges.
+    if not has_canonical or (config.axes is None and config.self_share == 1):
         return ["leading"]
     if config.axes == "canonical":
         return ["canonical"]
@@ -485,7 +490,10 @@ def smoothed_embedding(
     engine: str,
     held: Rows = ALL,
 ) -> np.ndarray:
-    """Embedding (n, d) of a view without a choice: values that are open have their defaults."""
+    """Embedding (n, d) of a view without a choice: values that are open have their defaults.
+
+    Axes that are open are the leading ones.
+    """
     rows = normalize(feat)
     reduced = torch.from_numpy(
         svd_with_axes(rows, config.num_components, seed, held, rows.dtype)[0]
@@ -495,4 +503,5 @@ def smoothed_embedding(
     view = (config.hops or DEFAULT_HOPS, share, power)
     smoothing = Smoothing(graph, weight, engine, held)
     (smoothed,) = (x for _, x in smoothing.views(reduced, [view]))
-    return projected(smoothed, None, min(4 * num_clusters, 64), held).embedding
+    basis = _canonical(smoothing, reduced) if config.axes == "canonical" else None
+    return projected(smoothed, basis, min(4 * num_clusters, 64), held).embedding

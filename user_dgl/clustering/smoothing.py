@@ -12,6 +12,9 @@ from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagator, smooth_each
 
+# A product that is less than this share of the norms of its factors is rounding.
+_ROUNDING = 1e-6
+
 
 def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
     r"""Weights of A' (P,), in which the ratio to the weights of A is raised to a power.
@@ -76,9 +79,24 @@ def projected(
 
     The rows are first multiplied by a basis (d, c), if there is one.
     """
-    rows = torch.nn.functional.normalize(smoothed if basis is None else smoothed @ basis, dim=1)
+    rows = smoothed if basis is None else on_basis(smoothed, basis)
+    rows = torch.nn.functional.normalize(rows, dim=1)
     # The vectors are the eigenvectors of a matrix (d, d), which takes one product to make.
     gram = torch.from_numpy(held.sum((rows.t() @ rows).double().numpy()))
     axes = torch.linalg.eigh(gram).eigenvectors[:, -width:].flip(1).to(rows.dtype)
-    embedding = normalize((rows @ axes).numpy(), copy=False)
-    return Projected(axes if basis is None else basis @ axes, embedding)
+    combined = axes if basis is None else basis @ axes
+    # The sign of an axis is chance. Its largest entry is made positive, as in all processes.
+    signs = combined.gather(0, combined.abs().argmax(0)[None]).sign()
+    embedding = normalize((rows @ (axes * signs)).numpy(), copy=False)
+    return Projected(combined * signs, embedding)
+
+
+def on_basis(x: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+    """Rows of x (n, d) times a basis (d, c); rows that have no part in the basis are 0.
+
+    The rounding of such a row must not become a direction when its norm is scaled to 1.
+    """
+    product = x @ basis
+    largest = x.norm(dim=1) * torch.linalg.matrix_norm(basis)
+    product[product.norm(dim=1) <= _ROUNDING * largest] = 0
+    return product
