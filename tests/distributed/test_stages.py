@@ -113,7 +113,7 @@ def _same_stages(graph, feat, size, *more):
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_words(data, size):
     one = _same_stages(*data, size)
-    assert len(one.view.candidates) == 18
+    assert len(one.view.candidates) == 20
     assert len(np.unique(one.prior.weight)) > 10
 
 
