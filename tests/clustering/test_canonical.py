@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from graphs import with_random_weights
 from scipy.linalg import sqrtm
 from sklearn.preprocessing import normalize
 
+from user_dgl import USERClustering
 from user_dgl.clustering.canonical import canonical_axes
 from user_dgl.clustering.smoothing import Smoothing, on_basis
 from user_dgl.features.rows import ALL
@@ -112,3 +114,21 @@ def test_no_axes_where_neighbours_differ():
     graph, _ = Graph.from_edges(100, np.arange(50), np.arange(50, 100))
     points = torch.from_numpy(2.0 * side[:, None] - 1)
     assert canonical_axes(points, _smoothing(graph).neighbours(points), 1000, ALL) is None
+
+
+def test_new_nodes_without_a_part_in_the_axes_are_zero_as_the_fitted_are():
+    """An isolated node with words of its own, and a new node like it, have the same cluster."""
+    rng = np.random.default_rng(0)
+    block = np.repeat([0, 1], 90)
+    pairs = rng.integers(0, 180, (2000, 2))
+    pairs = pairs[(block[pairs[:, 0]] == block[pairs[:, 1]]) & (pairs[:, 0] != pairs[:, 1])]
+    adjacency = sp.coo_matrix((np.ones(len(pairs)), pairs.T), (200, 200)).tocsr()
+    adjacency = ((adjacency + adjacency.T) > 0).astype(np.float64)
+    words = np.zeros((200, 12))
+    words[np.arange(180), 5 * block + rng.integers(0, 5, 180)] = 1
+    words[180:, 10:] = 1
+    model = USERClustering(2, overrides=["model.smooth.axes=canonical", "model.labels=kmeans"])
+    model.fit(adjacency, words)
+    new = model.predict(sp.csr_matrix((3, 200)), words[180:183])
+    np.testing.assert_array_equal(new, model.labels_[180:183])
+    assert not model.embedding_[180:].any()

@@ -438,7 +438,7 @@ def test_power_of_the_view_leaves_candidate_pairs_alone(data):
 
 
 def test_single_columns_of_features():
-    """One column has one axis, and a constant column none of use."""
+    """One column has one axis."""
     data = _blocks(average_degree=8.0, mixing=0.1)
     for column in (2.0 * (data.labels > 0) - 1, np.ones(300)):
         feat = sp.csr_matrix(column[:, None].astype(np.float32))

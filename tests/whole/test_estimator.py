@@ -70,7 +70,9 @@ def test_attributes(data, model):
     assert model.labels_.dtype == np.int64
     assert model.probs_.shape == (90, 3)
     np.testing.assert_allclose(model.probs_.sum(1), 1, rtol=1e-5)
-    assert model.embedding_.shape == (90, 12)
+    # As many as there are canonical axes on which neighbours agree, at most 4 K.
+    assert len(model.embedding_) == 90
+    assert 3 <= model.embedding_.shape[1] <= 12
     assert model.n_features_in_ == data.feat.shape[1]
     assert sp.isspmatrix_csr(model.adjacency_)
     assert (model.adjacency_ != model.adjacency_.T).nnz == 0

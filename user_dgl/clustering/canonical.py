@@ -39,8 +39,8 @@ def canonical_axes(
         R = Z^T Z + \frac{\operatorname{tr} Z^T Z}{r} I, \qquad v^T R v = 1
 
     with r the number of components that are not 0. Each axis is :math:`\rho^{1/4} v`; it is 0 in
-    the components after d'. Axes with :math:`\rho \le 0`, on which neighbours do not agree, are
-    left out.
+    the components after d'. Axes with :math:`\rho \le 10^{-5}`, on which neighbours do
+    not agree, are left out.
 
     Parameters
     ----------

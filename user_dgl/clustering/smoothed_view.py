@@ -196,8 +196,8 @@ def smoothed_view(
     multiplied by these (`user_dgl.clustering.canonical`). H is Z, smoothed, with rows scaled to
     norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The encoder smooths
     Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
-    The result is exactly H P with rows scaled to norm 1, because scaling a row before the
-    projection does not change its direction.
+    The result is H P with rows scaled to norm 1, because scaling a row before the projection does
+    not change its direction. Rows that are only rounding are 0.
 
     Parameters
     ----------
@@ -224,7 +224,9 @@ def smoothed_view(
         adjacency = adjacency[: len(reduced)]
     code = CodeBits(adjacency, feat, reduced[:, :width], held)
     smoothing = Smoothing(graph, weight, engine, held)
-    canonical = None if config.axes == "leading" else _canonical(smoothing, reduced)
+    # The features alone must know nothing of the edges.
+    only_leading = config.axes == "leading" or (config.axes is None and config.self_share == 1)
+    canonical = None if only_leading else _canonical(smoothing, reduced)
     views = list(_open_values(graph, config, weight, held))
     candidates, axes, found = [], [], []
     for view, smoothed in steps(smoothing.views(reduced, views), len(views)):
@@ -442,8 +444,7 @@ def _kinds_of_axes(
     config: SmoothConfig, view: tuple[int, float, float], has_canonical: bool
 ) -> list[str]:
     """Names of the axes on which a view (hops, own share, power) is made."""
-    # Not asked for, or neighbours agree in nothing; features alone must know nothing of the edges.
-    if not has_canonical or (config.axes is None and config.self_share == 1):
+    if not has_canonical:  # not asked for, or neighbours agree in nothing
         return ["leading"]
     if config.axes == "canonical":
         return ["canonical"]

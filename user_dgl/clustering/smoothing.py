@@ -12,8 +12,8 @@ from user_dgl.graph import Graph
 from user_dgl.graph.ops import weighted_degree
 from user_dgl.graph.propagation import Propagator, smooth_each
 
-# A product that is less than this share of the norms of its factors is rounding.
-_ROUNDING = 1e-6
+# A product that is less than this share of the norms of its factors is rounding, also in float32.
+_ROUNDING = 1e-5
 
 
 def to_power(graph: Graph, weight: torch.Tensor, power: float) -> torch.Tensor:
@@ -87,16 +87,25 @@ def projected(
     combined = axes if basis is None else basis @ axes
     # The sign of an axis is chance. Its largest entry is made positive, as in all processes.
     signs = combined.gather(0, combined.abs().argmax(0)[None]).sign()
-    embedding = normalize((rows @ (axes * signs)).numpy(), copy=False)
+    embedding = normalize(on_basis(rows, axes * signs).numpy(), copy=False)
     return Projected(combined * signs, embedding)
 
 
 def on_basis(x: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
-    """Rows of x (n, d) times a basis (d, c); rows that have no part in the basis are 0.
+    """Rows of x (n, d) times a basis (d, c); rows that have no part in the basis are 0."""
+    return without_rounding(x @ basis, x.norm(dim=1) * torch.linalg.matrix_norm(basis))
 
-    The rounding of such a row must not become a direction when its norm is scaled to 1.
+
+def without_rounding(product: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """Set the rows (n, c) of a product to 0, in place, that are only its rounding.
+
+    The rounding of a row must not become a direction when its norm is scaled to 1.
+
+    Parameters
+    ----------
+    product : Tensor (n, c)
+    largest : Tensor (n,) or ()
+        Product of the norms of the factors, which the norm of a row cannot exceed.
     """
-    product = x @ basis
-    largest = x.norm(dim=1) * torch.linalg.matrix_norm(basis)
     product[product.norm(dim=1) <= _ROUNDING * largest] = 0
     return product

@@ -33,6 +33,10 @@ class Smooth(Encoder):
         self.out_feats = points.shape[1]
 
     def forward(self, propagation: Propagator, features: FeatureMatrix) -> torch.Tensor:
-        """Embeddings H (N, d). The row of a node is 0 if it has neither features nor neighbours."""
+        """Embeddings H (N, d).
+
+        The row of a node is 0 if neither its features nor those of its neighbours have a part in
+        the axes of the points.
+        """
         smoothed = smooth(propagation, self.points, self.hops, self.self_share)
         return nn.functional.normalize(smoothed, dim=1)

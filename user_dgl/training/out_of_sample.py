@@ -18,6 +18,7 @@ from sklearn.preprocessing import normalize
 from torch import nn
 
 from user_dgl.clustering.consensus import joined_points
+from user_dgl.clustering.smoothing import without_rounding
 from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
@@ -142,6 +143,8 @@ class OutOfSample:
         fitted = encoder.points
         assert isinstance(fitted, torch.Tensor)  # a buffer, whose type torch does not declare
         new = torch.from_numpy(normalize(feat) @ self._projection.numpy())
+        if not self._reads_edges:
+            without_rounding(new, torch.linalg.matrix_norm(self._projection))
         points = torch.cat([fitted, new.to(fitted)])
         return [type(encoder)(points, encoder.hops, encoder.self_share)(of_each[0], None)]
 
