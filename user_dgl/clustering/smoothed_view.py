@@ -4,10 +4,8 @@ Not in the paper. Smoothing over a graph removes noise from the features of a no
 features of nodes in other clusters. Which effect is larger depends on the data: short texts gain
 from a mean over many neighbours, long texts lose, and where edges join unlike nodes any smoothing
 loses. So several views are made and clustered, and the choice is made by the bits that the clusters
-save on edges and features together (`user_dgl.clustering.code_bits`, `choose`). Then nodes are
-moved to other clusters as long as that saves more bits
-(`user_dgl.clustering.block_model.refine`). No labels are
-used.
+save on edges and features together (`user_dgl.clustering.code_bits`, `choose`). Then nodes move to
+other clusters while that saves bits (`user_dgl.clustering.block_model.refine`). No labels are used.
 """
 
 import math
@@ -341,9 +339,8 @@ def _without_structure(
 ) -> list[str]:
     """Say where the features save no bits, or have nothing in common with the edges.
 
-    The edges have no part in the clusters of the features alone. If edges and features have nothing
-    in common, these clusters save no more bits on the edges than they do when the nodes are
-    permuted.
+    The edges have no part in the clusters of the features alone. If the two have nothing in common,
+    these clusters save no more bits on the edges than they do when the nodes are permuted.
     """
     warnings = []
     if all(each.feature_bits <= 0 for each in candidates):
@@ -489,10 +486,7 @@ def smoothed_embedding(
     engine: str,
     held: Rows = ALL,
 ) -> np.ndarray:
-    """Embedding (n, d) of a view without a choice: values that are open have their defaults.
-
-    Axes that are open are the leading ones.
-    """
+    """Embedding (n, d) of a view without a choice: open values have defaults, axes the leading."""
     rows = normalize(feat)
     reduced = torch.from_numpy(
         svd_with_axes(rows, config.num_components, seed, held, rows.dtype)[0]
