@@ -19,15 +19,13 @@ from user_dgl.clustering.smoothed_view import (
     HOPS,
     SELF_SHARES,
     WEIGHT_POWERS,
-    ViewCandidate,
     _refined,
-    _score,
-    choose,
     graph_view,
     smoothed_embedding,
     smoothed_view,
 )
 from user_dgl.clustering.smoothing import Smoothing
+from user_dgl.clustering.view_choice import ViewCandidate, choose, score_of
 from user_dgl.config import SmoothConfig, SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.evaluation.label_metrics import clustering_metrics
@@ -140,7 +138,7 @@ def test_all_views_are_smoothed_by_the_formula(data):
 
 def test_score_is_the_bits_over_the_root_of_the_entropy():
     def score(bits, *clusters):
-        return _score(bits, np.array(clusters), 4, ALL)
+        return score_of(bits, np.array(clusters), 4, ALL)
 
     assert score(90.0, 0, 0, 1, 2) == pytest.approx(90 / math.sqrt(1.5))
     assert score(90.0, 1, 1, 1, 3) > score(90.0, 1, 1, 3, 3)
@@ -161,18 +159,22 @@ def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
     edges, words = code.edges(clusters, 3), code.features(clusters, 3)[0]
     assert candidate.edge_bits == pytest.approx(edges)
     assert candidate.feature_bits == pytest.approx(words)
-    assert candidate.score == pytest.approx(_score(edges + words, clusters, 3, ALL))
+    assert candidate.score == pytest.approx(score_of(edges + words, clusters, 3, ALL))
     assert min(edges, words) > 100
 
 
 def test_words_move_nodes_whose_edges_say_nothing():
-    """With words as clear as edges, nodes without a typical neighbour go where their words are."""
+    """With words as clear as edges, nodes without a typical neighbour go where their words are.
+
+    In each of three steps half of the nodes that would gain moves, so about an eighth of the nodes
+    in a wrong cluster is left.
+    """
     data = _blocks(average_degree=3.0, words_per_node=40, topic_share=0.7)
     code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, torch.zeros(300, 1))
     rng = np.random.default_rng(0)
     start = np.where(rng.random(300) < 0.3, rng.integers(0, 3, 300), data.labels)
     clusters, bits = _refined(code, start, 3, 0)
-    assert clustering_metrics(data.labels, clusters)["acc"] > 99
+    assert (clusters != data.labels).sum() < (start != data.labels).sum() / 4
     assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)[0]))
 
 

@@ -9,7 +9,7 @@ from paths import CONFIGS
 from thread_ranks import together
 
 from user_dgl.clustering import kmeans, smoothed_view
-from user_dgl.clustering.smoothed_view import ViewCandidate
+from user_dgl.clustering.view_choice import ViewCandidate
 from user_dgl.config import SyntheticConfig, load_config
 from user_dgl.data import block_model
 from user_dgl.distributed.assembly import WholeData, prepare_rank, split_among_ranks
