@@ -11,7 +11,7 @@ import pytest
 import reproduce
 import scipy.sparse as sp
 from cells_of_tables import TINY, cell_of, rows_of
-from reproduction import default_page, inputs, plan, rivals, runs, tables
+from reproduction import default_page, inputs, plan, pyagc_models, rivals, runs, tables
 from reproduction.cells import read_rows, run_cells, survey
 from reproduction.children import Children
 from reproduction.digests import cell_digests
@@ -83,7 +83,7 @@ def test_plan_of_default():
     featureless = plan.select(cells, dataset=["polblogs", "polblogs_attacked", "lastfm_asia"])
     assert "floors" not in {cell.method for cell in featureless}
     assert {c.method for c in plan.select(cells, dataset=["acm"])} == {
-        "default", "floors", *rivals.RIVALS,
+        "default", "floors", *rivals.RIVALS, *pyagc_models.MODELS,
     }  # fmt: skip
     for cell in cells:
         assert "eval.floors=false" in cell.settings
@@ -182,7 +182,7 @@ def test_a_missing_package_leaves_cells_out(monkeypatch, tmp_path, trained, caps
 def test_the_noisy_graph_is_made_once_for_all_rivals(monkeypatch, tmp_path):
     made = []
 
-    def script(self, file, arguments):
+    def script(self, file, arguments, interpreter=None):
         if file.name == "inputs.py":
             made.append(arguments[1])
             labels = np.repeat([0, 1], CLIQUE)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from reproduction import deeprobust_models, rivals, runs
+from reproduction import deeprobust_models, pyagc_models, rivals, runs
 from reproduction.children import Children, Failure
 from reproduction.digests import cell_digests
 from user_dgl.config import Config, load_config
@@ -49,7 +49,11 @@ COLUMNS = [
     *("seconds", "wall_seconds", "peak_memory_mb", "digest", "user_dgl", "code"),
 ]
 # Functions that tell which package a method lacks, by `Cell.by`.
-_LACKS = {"rival": rivals.lacks, "deeprobust": deeprobust_models.lacks}
+_LACKS = {
+    "rival": rivals.lacks,
+    "deeprobust": deeprobust_models.lacks,
+    "pyagc": pyagc_models.lacks,
+}
 _NOISE = ["weight_auc", "weight_ap", "estimated_share", "true_share"]
 _TEXT = [
     *("table", "dataset", "method", "kind", "view", "labels_from", "digest", "user_dgl", "code"),
@@ -75,8 +79,9 @@ class Cell:
         Whether the run directory stays, for figures.
     by : str
         ``user-dgl``, ``floors`` (only the floors are computed), ``rival`` (the method is a key of
-        `reproduction.rivals.RIVALS`), ``defence`` (a network of `reproduction.defence`) or
-        ``deeprobust`` (the method is a key of `reproduction.deeprobust_models.MODELS`).
+        `reproduction.rivals.RIVALS`), ``pyagc`` (a key of `reproduction.pyagc_models.MODELS`),
+        ``defence`` (a network of `reproduction.defence`) or ``deeprobust`` (a key of
+        `reproduction.deeprobust_models.MODELS`).
     with_floors : bool
         Whether a training computes the floors too, in its own time and memory.
     """
@@ -296,6 +301,8 @@ def _train(cell: Cell, results: Path, children: Children) -> dict:
         return runs.floors(cell, settings, children)
     if cell.by == "rival":
         return runs.rival(cell, settings, children)
+    if cell.by == "pyagc":
+        return runs.pyagc(cell, settings, children)
     if cell.by == "defence":
         return runs.defence(cell, settings, children)
     if cell.by == "deeprobust":

@@ -35,6 +35,11 @@ _ENTRIES = {
         ("reproduction.rivals", "main"),
         ("user_dgl.evaluation.label_metrics", "clustering_metrics"),
     ),
+    "pyagc": (
+        ("reproduction.inputs", "write_graph"),
+        ("reproduction.pyagc_models", "main"),
+        ("user_dgl.evaluation.label_metrics", "clustering_metrics"),
+    ),
     "defence": (("reproduction.defence", "clean"), ("reproduction.defence", "train")),
     "deeprobust": (
         ("reproduction.defence", "write_inputs"),
@@ -53,6 +58,7 @@ _REGISTRIES: dict[Symbol, Callable[[str, str, Config], set[str]]] = {
         "".join(Path(config.data.edges or "").suffixes[:1])
     },
     ("reproduction.rivals", "RIVALS"): lambda by, method, config: {method},
+    ("reproduction.pyagc_models", "MODELS"): lambda by, method, config: {method},
     ("reproduction.deeprobust_models", "MODELS"): lambda by, method, config: {method},
 }
 # Modules that are reached but not run, except with these settings.

@@ -1,14 +1,16 @@
 """What rivals and floors read: the noisy graph of a cell in a file, and the scores of the floors.
 
 ``python inputs.py graph OUT.npz CONFIG [key=value ...]`` writes the graph that a training of these
-settings would see, with its labels; ``python inputs.py floors OUT.json CONFIG [key=value ...]`` the
-scores of the four floors. Both are processes of their own, so that a failure or their memory
-touches no other cell.
+settings would see, with its labels, and ``graph-and-features`` in place of ``graph`` writes the
+features as they are loaded too. ``python inputs.py floors OUT.json CONFIG [key=value ...]`` writes
+the scores of the four floors. Each is a process of its own, so that a failure or its memory touches
+no other cell.
 """
 
 import gzip
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +31,30 @@ def write_labels(communities: Path, out: Path) -> None:
     out.write_text("node,label\n" + "".join(rows))
 
 
-def write_graph(out: Path, config_file: str, settings: list[str]) -> None:
-    """Write the noisy graph of a config and its labels: CSR ``indices``, ``indptr``, ``labels``."""
+def write_graph(
+    out: Path, config_file: str, settings: list[str], with_features: bool = False
+) -> None:
+    """Write the noisy graph of a config and its labels: CSR ``indices``, ``indptr``, ``labels``.
+
+    With features, also these as CSR: ``feat_data``, ``feat_indices``, ``feat_indptr`` and
+    ``feat_shape``.
+    """
     from user_dgl.config import load_config
     from user_dgl.pipeline.inputs import load_noisy_data
 
     data, noisy, _ = load_noisy_data(load_config(config_file, settings), lambda line: None)
     if data.labels is None:
         raise SystemExit("error: the data have no labels")
-    adjacency = noisy.graph.to_scipy().tocsr()
+    adjacency, feat = noisy.graph.to_scipy().tocsr(), {}
+    if with_features:
+        if data.feat is None:
+            raise SystemExit("error: the data have no features")
+        rows = data.feat.tocsr()
+        feat = {f"feat_{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+        feat["feat_shape"] = np.array(rows.shape)
     np.savez(
         out,
+        **feat,
         indices=adjacency.indices.astype(np.int32),
         indptr=adjacency.indptr.astype(np.int32),
         labels=data.labels,
@@ -71,7 +86,12 @@ def write_floors(out: Path, config_file: str, settings: list[str]) -> None:
 def main(arguments: list[str]) -> None:
     """Run a command line."""
     kind, out, config_file, *settings = arguments
-    {"graph": write_graph, "floors": write_floors}[kind](Path(out), config_file, settings)
+    write = {
+        "graph": write_graph,
+        "graph-and-features": partial(write_graph, with_features=True),
+        "floors": write_floors,
+    }
+    write[kind](Path(out), config_file, settings)
 
 
 if __name__ == "__main__":

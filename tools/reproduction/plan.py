@@ -12,6 +12,7 @@ from reproduction.cells import Cell
 from reproduction.datasets import ATTACKED, DATASETS, FEATURELESS, LFR, attacked
 from reproduction.deeprobust_models import MODELS
 from reproduction.defence import CLEANED, NETWORKS
+from reproduction.pyagc_models import MODELS as PYAGC
 from reproduction.rivals import RIVALS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -48,6 +49,8 @@ DEFAULT = (
     "cora", "citeseer", "wiki", "acm", "dblp", "amazon_photo", "coauthor_cs", "uai2010", "cora_ml",
     "pubmed", "amazon_computers", "coauthor_physics", "facebook", "twitch_de",
 )  # fmt: skip
+# Those of at most 8,000 nodes, on which methods with dense N x N matrices run.
+DEFAULT_SMALL = {"cora", "citeseer", "wiki", "acm", "amazon_photo", "uai2010", "cora_ml"}
 DEFAULT_ATTACKED = ("cora_ml", "pubmed", "polblogs")
 DEFAULT_ATTACK_RATE = 25
 # Graphs whose run takes more than a minute have five seeds.
@@ -290,6 +293,9 @@ def default() -> list[Cell]:
         methods = {"default": "user-dgl", "floors": "floors", **dict.fromkeys(RIVALS, "rival")}
         if name in FEATURELESS or name == "polblogs_attacked":
             del methods["floors"]
+        if name in DEFAULT:
+            fitting = [m for m in PYAGC if name in DEFAULT_SMALL or not PYAGC[m].dense]
+            methods |= dict.fromkeys(fitting, "pyagc")
         cells += [
             Cell(
                 "default", name, method, kind, rate, seed, CONFIGS / METHODS["default"], settings,

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 import user_dgl
-from reproduction import deeprobust_models, inputs, rivals
+from reproduction import deeprobust_models, inputs, pyagc_models, rivals
 from reproduction import defence as defence_script
 from reproduction.children import Children
 from user_dgl.config import load_config
 from user_dgl.config.schema import to_plain
 
 _INPUTS, _RIVALS = Path(inputs.__file__), Path(rivals.__file__)
-_DEEPROBUST = Path(deeprobust_models.__file__)
+_DEEPROBUST, _PYAGC = Path(deeprobust_models.__file__), Path(pyagc_models.__file__)
 
 
 def with_readable_labels(cell, children: Children) -> list[str]:
@@ -71,20 +71,41 @@ def floors(cell, settings: list[str], children: Children) -> dict:
 
 
 def rival(cell, settings: list[str], children: Children) -> dict:
-    """Run a rival on the noisy graph of a cell and score its labels."""
+    """Run a rival on the noisy graph of a cell, without its features, and score its labels."""
+    return _clustering(cell, settings, children, "graph", _RIVALS, ())
+
+
+def pyagc(cell, settings: list[str], children: Children) -> dict:
+    """Run a model of PyAGC on the noisy graph of a cell, by the interpreter that has it."""
+    python = pyagc_models.interpreter()
+    return _clustering(
+        cell, settings, children, "graph-and-features", _PYAGC, (cell.dataset,), python
+    )
+
+
+def _clustering(
+    cell,
+    settings: list[str],
+    children: Children,
+    kind: str,
+    script: Path,
+    more: tuple[str, ...],
+    interpreter: str | None = None,
+) -> dict:
+    """Write what a script reads, run it, and score its labels."""
     # Imported here because it imports torch, which takes seconds that other tables do not need.
     from user_dgl.evaluation.label_metrics import clustering_metrics
 
     # Without flips the graph is the same for all seeds.
     seed = cell.seed if cell.kind == "random_flip" else "any"
-    graph = children.folder / f"{cell.dataset}-{cell.rate}-{seed}.npz"
-    command = ["graph", str(graph), str(cell.config), *settings]
+    graph = children.folder / f"{kind}-{cell.dataset}-{cell.rate}-{seed}.npz"
+    command = [kind, str(graph), str(cell.config), *settings]
     children.make(graph, lambda: children.script(_INPUTS, command))
     num_clusters = load_config(cell.config, cell.settings).model.num_clusters
     with tempfile.TemporaryDirectory(prefix="user-dgl-") as folder:
         out = Path(folder) / "labels.npz"
-        command = [cell.method, str(graph), str(num_clusters), str(cell.seed), str(out)]
-        seconds = children.script(_RIVALS, command)
+        command = [cell.method, str(graph), *more, str(num_clusters), str(cell.seed), str(out)]
+        seconds = children.script(script, command, interpreter)
         with np.load(out) as found, np.load(graph) as data:
             clusters, peak = found["labels"], float(found["peak_memory_mb"])
             metrics = clustering_metrics(data["labels"], clusters)
