@@ -11,10 +11,10 @@ METHODS = [
 ]  # fmt: skip
 # From our name of a variant to the column of the paper's ablation table.
 VARIANTS = {
-    "full": "USER",
-    "without NPSI": "w.o. NPSI",
-    "without DBI": "w.o. DBI",
-    "A' = A": "Fix A'",
+    "paper model": "USER",
+    "paper model without NPSI": "w.o. NPSI",
+    "paper model without DBI": "w.o. DBI",
+    "paper model, A' = A": "Fix A'",
 }
 
 

@@ -34,7 +34,6 @@ from reproduction.rows import (
 )
 from reproduction.summary import markdown, with_foot
 
-_TUNED = "{cora,citeseer,wiki}"
 _PAIRED = "Differences on the same seeds, with half the 95 % interval:"
 
 
@@ -183,22 +182,22 @@ def _rivals(table: str) -> Callable:
         for floor, name in FLOORS.items():
             line = [_code(name)]
             for each in of_set.values():
-                line += by_rate(each[each["method"] == "USER-DGL"], f"{floor}_nmi", ends)
+                line += by_rate(each[each["method"] == "default"], f"{floor}_nmi", ends)
             body.append(line)
         for method in dict.fromkeys(cell.method for cell in cells):
             if method in OPTIONAL and method not in shown:
                 continue
-            line, gain = [_label(method)], [f"USER-DGL − {_label(method)}"]
-            printed = "USER" if method == "USER-DGL" else method
+            line, gain = [_label(method)], [f"default − {_label(method)}"]
+            printed = "USER" if method == "default" else method
             for name, each in of_set.items():
-                chosen, ours = (each[each["method"] == m] for m in (method, "USER-DGL"))
+                chosen, ours = (each[each["method"] == m] for m in (method, "default"))
                 for rate, entry in zip(ends, by_rate(chosen, "nmi", ends), strict=True):
                     known = entry and (printed, rate) in figures[name]
                     line.append(f"{entry} ({figures[name][printed, rate]:.1f})" if known else entry)
                 difference = by_seed(ours, "nmi") - by_seed(chosen, "nmi")
                 gain += paired_by_rate(pd.concat([ours, chosen]), difference, ends)
             body.append(line)
-            if method != "USER-DGL":
+            if method != "default":
                 gains.append(gain)
         header = ["NMI", *(f"{NAMES[name]} {rate} %" for name in datasets for rate in ends)]
         return [*markdown(header, body), _PAIRED, "", *markdown(header, gains)]
@@ -211,7 +210,7 @@ def _label(method: str) -> str:
     name = method.removesuffix(PREPARED)
     if name in BASELINES:
         return f"`{name.lower()}`{method.removeprefix(name)}"
-    return config_label(method, _TUNED)
+    return config_label(method, "")
 
 
 def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:

@@ -169,10 +169,9 @@ def all_of_paper(table: str, dataset: str, rates: Sequence[int]) -> list[str]:
 
 
 RIVALS_NOTE = (
-    "The settings of USER-DGL were chosen with labels in view; those of default are the same for "
-    "every data set. The baselines have the settings of their papers and raw features. Where the "
-    "features that USER-DGL sees change a baseline by more than "
-    f"{PREPARED_DIFFERENCE:g} points at a rate, it has a second row."
+    "The settings of default are the same for every data set. The baselines have the settings of "
+    "their papers and raw features. Where the features that default sees change a baseline by more "
+    f"than {PREPARED_DIFFERENCE:g} points at a rate, it has a second row."
 )
 
 

@@ -101,7 +101,7 @@ def _noise_page(table: str, notes: Sequence[str]) -> Callable:
 
 
 def _rivals_page(table: str, note: str) -> Callable:
-    """Make a page of USER-DGL and the baselines beside one of the paper's tables."""
+    """Make a page of the default and the baselines beside one of the paper's tables."""
 
     def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         lines = [LEGEND, f"In parentheses: the paper's mean. {note}", RIVALS_NOTE, ""]
@@ -114,7 +114,7 @@ def _rivals_page(table: str, note: str) -> Callable:
             body += beside_paper(table, dataset, chosen, methods, planned)
             lines += markdown(["NMI", *columns], body)
             ours = chosen[chosen["method"].isin(METHODS)]
-            body = [*ahead_of(chosen, "USER-DGL", planned), *paired_rows(ours, planned)]
+            body = [*ahead_of(chosen, "default", planned), *paired_rows(ours, planned)]
             if body:
                 lines += [PAIRED_LEGEND, "", *markdown(["NMI", *columns], body)]
         return [*lines, *_cost(rows, plan)]
