@@ -21,7 +21,7 @@ from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, w
 DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",
     "meta-attack": "the same on published attacked graphs",
-    "baselines": "the paper's baselines and USER-DGL, by this code, beside the paper's figures",
+    "baselines": "the default and the paper's baselines, by this code, beside the paper's figures",
     "meta-attack-own": "the same under our own meta-attack",
     "supported": "each model.encoder with USER and without",
     "default": "the default config on every graph with labels, beside its floors and other tools",
@@ -29,7 +29,7 @@ DESCRIPTIONS = {
     "large": "the real graphs of configs/large: NMI, floors, time and memory",
     "parts": "training in parts against the full batch",
     "link": "AUC and AP of link prediction under random flips, beside floors, GAE and paper",
-    "ablation": "the recipe without one part at a time",
+    "ablation": "the default without one part at a time, and the paper's ablation",
     "parameters": "alpha and beta of the paper's model, with line plots",
     "case-study": "heat maps of the clean, the noisy and the learned graph",
     "all": "all of the above in order",

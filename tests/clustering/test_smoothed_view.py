@@ -167,14 +167,15 @@ def test_words_move_nodes_whose_edges_say_nothing():
     """With words as clear as edges, nodes without a typical neighbour go where their words are.
 
     In each of three steps half of the nodes that would gain moves, so about an eighth of the nodes
-    in a wrong cluster is left.
+    in a wrong cluster is left, and not fewer: more steps lead away from the view.
     """
     data = _blocks(average_degree=3.0, words_per_node=40, topic_share=0.7)
     code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, torch.zeros(300, 1))
     rng = np.random.default_rng(0)
     start = np.where(rng.random(300) < 0.3, rng.integers(0, 3, 300), data.labels)
     clusters, bits = _refined(code, start, 3, 0)
-    assert (clusters != data.labels).sum() < (start != data.labels).sum() / 4
+    wrong = [(_refined(code, start, 3, seed)[0] != data.labels).sum() for seed in range(5)]
+    assert 1 / 16 < np.mean(wrong) / (start != data.labels).sum() < 1 / 4
     assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)[0]))
 
 

@@ -50,7 +50,7 @@ def page(rows: pd.DataFrame, plan: pd.DataFrame) -> list[str]:
         LEGEND + " " + PAIRED_LEGEND.replace("NMI", "the score") + " " + _COST,
         "",
         "CCA-SSG, NS4GC and M-S2CAG are those of PyAGC and see features and edges, with the "
-        "settings of its benchmark, which were chosen for Cora, Photo and Physics with labels. "
+        "settings of its benchmark for Cora, Photo and Physics and its default settings elsewhere. "
         "Leiden, Louvain, Infomap and spectral clustering see the edges alone. Leiden at K, "
         "spectral clustering and PyAGC are told the number of clusters, as the default and the "
         "floors are; "

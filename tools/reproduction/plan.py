@@ -89,7 +89,8 @@ BASELINE_SETTINGS = {
     ("wiki", "AGE"): ("baseline.hops=1", "baseline.positive_share=0.0011"),
 }
 BASELINES_SEEDS = range(5)
-# A baseline on the features that USER sees; the tables show it where it differs by more points.
+# A baseline on the features that the default sees; the tables show it where it differs by more
+# points.
 PREPARED, PREPARED_DIFFERENCE = " on prepared features", 2.0
 READING_FEATURES = [name for name in BASELINES if name != "DeepWalk"]
 OPTIONAL = {"paper", *(name + PREPARED for name in READING_FEATURES)}
@@ -152,9 +153,10 @@ _VARIANTS = [
     ("A' by the critic alone", "default.yaml", ["structure.prior=critic"]),
     ("leading axes alone", "default.yaml", ["model.smooth.axes=leading"]),
     ("canonical axes alone", "default.yaml", ["model.smooth.axes=canonical"]),
-    ("features alone", "default.yaml", ["model.smooth.self_share=1"]),
+    ("view of the features alone", "default.yaml", ["model.smooth.self_share=1"]),
     ("one view: 16 hops, own share 0.2", "default.yaml", [
         "model.smooth.hops=16", "model.smooth.self_share=0.2", "model.smooth.weight_power=1",
+        "model.smooth.axes=canonical",
     ]),
     ("raw features", "default.yaml", ["features.weighting=none"]),
     ("no nodes moved", "default.yaml", ["model.labels=kmeans"]),

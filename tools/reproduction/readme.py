@@ -26,7 +26,6 @@ from reproduction.rows import (
     NAMES,
     by_rate,
     by_seed,
-    config_label,
     differences,
     link_differences,
     paired_by_rate,
@@ -210,7 +209,7 @@ def _label(method: str) -> str:
     name = method.removesuffix(PREPARED)
     if name in BASELINES:
         return f"`{name.lower()}`{method.removeprefix(name)}"
-    return config_label(method, "")
+    return f"`configs/{METHODS[method]}`"
 
 
 def _supported(rows: pd.DataFrame, cells: list[Cell]) -> list[str]:
