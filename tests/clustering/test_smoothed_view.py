@@ -11,6 +11,7 @@ from graphs import with_random_weights
 from paths import CONFIGS
 from sklearn.preprocessing import normalize
 
+from user_dgl.clustering import smoothed_view as smoothed_view_module
 from user_dgl.clustering.agreement import pairwise_nmi
 from user_dgl.clustering.canonical import canonical_axes
 from user_dgl.clustering.code_bits import CodeBits
@@ -240,6 +241,32 @@ def test_choice_among_near_equal_scores_is_the_one_most_like_the_others():
     assert chosen(100.0, 99.4, 99.4) == 0
     # Nothing was found, so that all scores are negative.
     assert chosen(-100.0, -50.0, -90.0) == 1
+
+
+@pytest.mark.parametrize(("moved", "kept"), [(1, True), (150, False)])
+def test_more_starts_replace_the_chosen_clusters_unless_they_save_much_less(
+    monkeypatch, moved, kept
+):
+    """The last k-means has more starts; here it finds the chosen clusters with some nodes moved."""
+    data = _blocks(average_degree=6.0, words_per_node=30, topic_share=0.5)
+    found = []
+
+    def few_starts_then_worse(points, num_clusters, seed, starts=None, held=ALL):
+        if starts is not None:
+            return kmeans(points, num_clusters, seed, starts, held=held)
+        clusters = kmeans(points, num_clusters, seed, held=held)
+        clusters[:moved] = (clusters[:moved] + 1) % num_clusters
+        found.append(clusters)
+        return clusters
+
+    monkeypatch.setattr(smoothed_view_module, "kmeans", few_starts_then_worse)
+    view = _view(data)
+    (last,) = found
+    assert np.array_equal(view.kmeans, last) == kept
+    if not kept:
+        chosen = next(each for each in view.candidates if each.chosen)
+        code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, torch.zeros(300, 1))
+        assert code.edges(view.kmeans, 3) == pytest.approx(chosen.edge_bits)
 
 
 def test_moving_nodes_saves_more_bits():
