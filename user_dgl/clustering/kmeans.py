@@ -194,7 +194,8 @@ def _lloyd(
             clusters[start : start + _BLOCK] = nearest
             if step == steps:
                 distances += float(np.square(block).sum(dtype=np.float64))
-                distances += float(distance.min(1).sum(dtype=np.float64))
+                least = np.take_along_axis(distance, nearest[:, None], 1)
+                distances += float(least.sum(dtype=np.float64))
                 continue
             ones, ends = np.ones(len(block), dtype=block.dtype), np.arange(len(block) + 1)
             sums += sp.csr_matrix((ones, nearest, ends), shape=distance.shape).T @ block

@@ -3,8 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-# Number of feature values that are gathered at a time.
-_BLOCK_VALUES = 2**22
+# Number of values of a sparse matrix that are gathered at a time, and number of dense rows. The
+# copies of so few rows stay in the processor's cache.
+_BLOCK_VALUES, _BLOCK_ROWS = 2**22, 2048
 
 
 def row_dots(rows: sp.csr_matrix | np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -19,16 +20,31 @@ def row_dots(rows: sp.csr_matrix | np.ndarray, u: np.ndarray, v: np.ndarray) -> 
     -------
     float64 ndarray (P,)
     """
+    return _sparse(rows, u, v) if sp.issparse(rows) else _dense(rows, u, v)
+
+
+def _sparse(rows: sp.csr_matrix, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Dot products (P,) of sparse rows."""
     dots = np.empty(len(u))
     # The pairs are processed in blocks, because the rows of all pairs together would hold the
     # features of each node as many times as it has neighbours.
-    values = rows.size if isinstance(rows, np.ndarray) else rows.nnz
-    size = max(1, _BLOCK_VALUES * rows.shape[0] // max(1, values))
+    size = max(1, _BLOCK_VALUES * rows.shape[0] // max(1, rows.nnz))
     for start in range(0, len(u), size):
         block = slice(start, start + size)
-        left, right = rows[u[block]], rows[v[block]]
-        if sp.issparse(rows):
-            dots[block] = np.asarray(left.multiply(right).sum(axis=1)).ravel()
-        else:
-            dots[block] = np.einsum("ij,ij->i", left, right)
+        products = rows[u[block]].multiply(rows[v[block]])
+        dots[block] = np.asarray(products.sum(axis=1)).ravel()
+    return dots
+
+
+def _dense(rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Dot products (P,) of dense rows."""
+    dots = np.empty(len(u))
+    left, right = np.empty((2, _BLOCK_ROWS, rows.shape[1]), dtype=rows.dtype)
+    for start in range(0, len(u), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        count = len(u[block])
+        # Without a mode that needs no check of each number, take() copies once more.
+        rows.take(u[block], axis=0, out=left[:count], mode="clip")
+        rows.take(v[block], axis=0, out=right[:count], mode="clip")
+        dots[block] = np.einsum("ij,ij->i", left[:count], right[:count])
     return dots
