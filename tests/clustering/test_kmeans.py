@@ -59,18 +59,22 @@ def test_a_sample_only_where_it_is_small(small_samples, monkeypatch):
             sizes.append(len(points))
             return super().fit(points)
 
-    lloyd = module._lloyd
+    step = module._lloyd_step
 
     def recorded(points, *others):
         sizes.append(len(points))
-        return lloyd(points, *others)
+        return step(points, *others)
 
     monkeypatch.setattr(module, "KMeans", Recorded)
-    monkeypatch.setattr(module, "_lloyd", recorded)
+    monkeypatch.setattr(module, "_lloyd_step", recorded)
     assert clustering_metrics(blob, kmeans(points, 3, seed=0))["acc"] == 100
     assert sizes[:20] == [100] * 20
-    assert 1 <= len(sizes[20:]) <= 3
+    assert len(sizes[20:]) in (3, 6, 9)
     assert set(sizes[20:]) == {600}
+    sizes.clear()
+    monkeypatch.setattr(module, "_MOST_STEPPED", 400)
+    assert clustering_metrics(blob, kmeans(points, 3, seed=0))["acc"] == 100
+    assert sizes[20:23] == [400, 400, 600]
     for settings in ({"max_steps": 5}, {"seeding_sample": 30}):
         sizes.clear()
         kmeans(points, 3, seed=0, **settings)
@@ -170,12 +174,16 @@ def test_last_steps_are_those_of_scikit_learn(apart, monkeypatch):
     points += apart
     first = points[:4]
     model = module.KMeans(4, init=first, n_init=1, max_iter=3, tol=0).fit(points)
-    inertia, clusters = module._lloyd(points, first, 3, module.ALL)
+    centers = first
+    for _ in range(3):
+        centers = module._lloyd_step(points, centers, module.ALL)
+    inertia, clusters = module._nearest(points, centers, module.ALL)
     np.testing.assert_array_equal(clusters, model.labels_)
     assert inertia == pytest.approx(model.inertia_, rel=1e-4)
     # A centroid that is nobody's nearest stays where it is.
     far = np.concatenate([first, [[2e3] * 4]]).astype(np.float32)
-    assert module._lloyd(points, far, 3, module.ALL)[1].max() == 3
+    np.testing.assert_array_equal(module._lloyd_step(points, far, module.ALL)[4], far[4])
+    assert module._nearest(points, far, module.ALL)[1].max() == 3
 
 
 def test_of_starts_that_found_the_same_the_first_is_kept():

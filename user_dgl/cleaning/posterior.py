@@ -18,6 +18,7 @@ from scipy.special import expit
 from user_dgl.cleaning.terms import FeatureTerms, GraphTerms
 from user_dgl.config import CriticConfig
 from user_dgl.graph import Graph
+from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.additive_logit import AdditiveLogit
 from user_dgl.structure.critic import FOLDS_OF_LARGE, score_edges
 from user_dgl.structure.false_discovery import EdgeScores, edge_weight, noise_share
@@ -34,6 +35,8 @@ NOISY = 0.08
 _FEATURE_COMPONENTS, _LARGE, _FEATURE_COMPONENTS_LARGE = 512, 20_000, 256
 # Examples that a judge is fitted to. More take minutes and change the few parameters by little.
 _FITTED_ROWS = 40_000
+# Edges that the curve of the local false discovery rate is fitted to, at most.
+_MOST_COMPARED = 300_000
 # Random pairs that edges are compared with, at most. They tell the distribution well enough.
 _MOST_NULLS, _MOST_NULLS_LARGE = 500_000, 200_000
 # Share of noise by the features alone from which they tell nothing about the edges. It is below 1
@@ -53,7 +56,7 @@ class Judge:
     terms : PairTerms
     logit : AdditiveLogit
         Log-odds of an edge among all pairs of nodes.
-    found : float (E, J)
+    found : float32 (E, J)
         Terms of the observed edges.
     score : float (M,)
         Log-odds of the examples, observed edges first.
@@ -76,7 +79,8 @@ class Judge:
         logit, found = examples.logit(terms, rising=True, most_rows=_FITTED_ROWS)
         score = logit(found)
         support, share = _compared(score, examples.is_edge)
-        return cls(terms, logit, found[examples.is_edge], score, support, share)
+        # A view: on a large graph a copy would double the largest array there is.
+        return cls(terms, logit, found[: examples.is_edge.sum()], score, support, share)
 
     def probabilities(self) -> Callable[[np.ndarray], np.ndarray]:
         """Make a function from pairs (2, M) that are no edges to their probabilities (M,).
@@ -209,4 +213,8 @@ def _compared(score: np.ndarray, is_edge: np.ndarray) -> tuple[np.ndarray, float
     """Probability (E,) of each edge not to be random, and the share of random edges."""
     edges, nulls = score[is_edge], score[~is_edge]
     share = noise_share(edges, nulls, ties_below=True)
-    return edge_weight(edges, nulls, share), share
+    fitted: np.ndarray | None = None
+    if len(edges) > _MOST_COMPARED:
+        rng = stream_rng(0, Stream.CURVE_SAMPLE)
+        fitted = rng.choice(len(edges), _MOST_COMPARED, replace=False)
+    return edge_weight(edges, nulls, share, fitted), share

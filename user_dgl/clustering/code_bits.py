@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from user_dgl.clustering.block_model import block_bits, block_sums, indicator
+from user_dgl.clustering.block_model import block_bits, block_sums, cluster_sums, indicator
 from user_dgl.features.rows import ALL, Rows
 from user_dgl.losses.code_length import (
     FeatureSums,
@@ -64,10 +64,10 @@ class CodeBits:
 
     def features(self, clusters: np.ndarray, num_clusters: int) -> tuple[float, float]:
         """Bits saved on the features, and the concentration of the code of words (else 1)."""
-        y = indicator(clusters, num_clusters)
         if self.words is not None:
-            occurrences = torch.from_numpy(self.held.sum((y.T @ self.words).toarray()))
-            return predictive_feature_bits(FeatureSums(occurrences))
+            occurrences = self.held.sum(cluster_sums(self.words, clusters, num_clusters))
+            return predictive_feature_bits(FeatureSums(torch.from_numpy(occurrences)))
+        y = indicator(clusters, num_clusters)
         num_nodes, num_columns = self.held.count(len(clusters)), self._centred.shape[1]
         points = self._centred.numpy()
         # The sums of `gaussian_sums`, by sparse products: Y (N, K) is never dense.

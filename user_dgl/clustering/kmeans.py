@@ -25,8 +25,9 @@ _LEAST_SAMPLE, _SAMPLE_PER_CLUSTER = 10_000, 128
 _LEAST_SEEDING, _SEEDING_PER_CLUSTER = 500, 16
 # Most clusters for which a sample is smaller than the mini-batches of so many starts.
 _MOST_SAMPLED_CLUSTERS = 200
-# Steps on all points after those on the sample, and the share of the starts that get them.
-_STEPS_ON_ALL, _SHARE_ON_ALL = 3, 8
+# Steps after those on the sample, and the share of the starts that get them. From this number of
+# points on, all of these steps but the last are taken on so many of them, drawn at random.
+_STEPS_ON_ALL, _SHARE_ON_ALL, _MOST_STEPPED = 3, 8, 100_000
 # Most steps on the sample. Without clusters to find, hundreds would gain less than 0.1 %.
 _STEPS_ON_SAMPLE = 30
 # Starts whose sums of squares differ by less have found the same clusters.
@@ -51,9 +52,10 @@ def kmeans(
     than clusters, there are fewer clusters.
 
     From 20,000 points on, the starts are made on a sample of 128 points for each cluster, and
-    10,000 at least. The best ones, one in eight, go on for three steps on all points. This needs
-    up to 200 clusters and samples that are at most half of the points. Otherwise, more than 100,000
-    points are clustered by mini-batch k-means.
+    10,000 at least. The best ones, one in eight, go on for three steps on all points; of more than
+    100,000 points, two of the steps are on so many of them. This needs up to 200 clusters and
+    samples that are at most half of the points. Otherwise, more than 100,000 points are clustered
+    by mini-batch k-means.
 
     Parameters
     ----------
@@ -147,10 +149,17 @@ def _kmeans_by_sample(
         return model.inertia_, model.cluster_centers_
 
     found = held.share_out(draws, started)
-    ended = [
-        _lloyd(points, centers, _STEPS_ON_ALL, held)
-        for _, centers in _different(found)[: -(-num_starts // _SHARE_ON_ALL)]
-    ]
+    some = points
+    if number > _MOST_STEPPED:
+        drawn = np.zeros(number, dtype=bool)
+        drawn[rng.choice(number, _MOST_STEPPED, replace=False)] = True
+        some = points[held.own(drawn)]
+    ended = []
+    for _, centers in _different(found)[: -(-num_starts // _SHARE_ON_ALL)]:
+        for step in range(_STEPS_ON_ALL):
+            last = step == _STEPS_ON_ALL - 1
+            centers = _lloyd_step(points if last else some, centers, held)
+        ended.append(_nearest(points, centers, held))
     return _different(ended)[0][1]
 
 
@@ -171,40 +180,54 @@ def _different(found: list[tuple[float, np.ndarray]]) -> list[tuple[float, np.nd
     return [found[place] for place in kept]
 
 
-def _lloyd(
-    points: np.ndarray, centers: np.ndarray, steps: int, held: Rows
-) -> tuple[float, np.ndarray]:
-    """Sum of squares and clusters (n,) after so many steps of k-means on all points.
+def _lloyd_step(points: np.ndarray, centers: np.ndarray, held: Rows) -> np.ndarray:
+    """Mean (K, d) of the points nearest to each centroid. An empty cluster keeps its centroid.
 
-    The sums of each cluster are added over the processes. An empty cluster keeps its centroid.
+    The sums of each cluster are added over the processes.
     """
-    # Distances of points far from 0 would lose the digits that differ between them.
+    sums, sizes = np.zeros(centers.shape), np.zeros(len(centers))
     middle = centers.mean(0)
-    centers = centers - middle
-    clusters, distances = np.empty(len(points), dtype=np.int64), 0.0
-    for step in range(steps + 1):
-        sums, sizes = np.zeros(centers.shape), np.zeros(len(centers))
-        squares, doubled = np.einsum("ij,ij->i", centers, centers), -2 * centers.T
-        for start in range(0, len(points), _BLOCK):
-            block = points[start : start + _BLOCK] - middle
-            # The squares of the distances, less those of the points.
-            distance = block @ doubled
-            distance += squares
-            nearest = distance.argmin(1)
-            clusters[start : start + _BLOCK] = nearest
-            if step == steps:
-                distances += float(np.square(block).sum(dtype=np.float64))
-                least = np.take_along_axis(distance, nearest[:, None], 1)
-                distances += float(least.sum(dtype=np.float64))
-                continue
-            ones, ends = np.ones(len(block), dtype=block.dtype), np.arange(len(block) + 1)
-            sums += sp.csr_matrix((ones, nearest, ends), shape=distance.shape).T @ block
-            sizes += np.bincount(nearest, minlength=len(centers))
-        if step < steps:
-            sums, sizes = held.sum(sums), held.sum(sizes)
-            means = sums / np.maximum(sizes, 1)[:, None]
-            centers = np.where(sizes[:, None] > 0, means, centers).astype(points.dtype)
-    return float(held.sum(np.array([distances]))[0]), clusters
+    for block, nearest, _ in _assigned(points, centers - middle, middle):
+        ones, ends = np.ones(len(block), dtype=block.dtype), np.arange(len(block) + 1)
+        members = sp.csr_matrix((ones, nearest, ends), shape=(len(block), len(centers)))
+        sums += members.T @ block
+        sizes += np.bincount(nearest, minlength=len(centers))
+    sums, sizes = held.sum(sums), held.sum(sizes)
+    means = sums / np.maximum(sizes, 1)[:, None] + middle
+    return np.where(sizes[:, None] > 0, means, centers).astype(points.dtype)
+
+
+def _nearest(points: np.ndarray, centers: np.ndarray, held: Rows) -> tuple[float, np.ndarray]:
+    """Sum of squared distances of all points to the nearest centroid, and its number (n,)."""
+    middle = centers.mean(0)
+    clusters, distances = [np.empty(0, dtype=np.int64)], 0.0
+    for block, nearest, distance in _assigned(points, centers - middle, middle):
+        clusters.append(nearest)
+        least = np.take_along_axis(distance, nearest[:, None], 1)
+        distances += float(np.square(block).sum(dtype=np.float64))
+        distances += float(least.sum(dtype=np.float64))
+    return float(held.sum(np.array([distances]))[0]), np.concatenate(clusters)
+
+
+def _assigned(
+    points: np.ndarray, centers: np.ndarray, middle: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Assign points less their middle to centroids, block by block.
+
+    Distances of points far from 0 would lose the digits that differ between them.
+
+    Yields
+    ------
+    ndarray (b, d), int64 (b,), ndarray (b, K)
+        Points less the middle, the nearest centroid of each, and the squared distances to all
+        centroids, less the squared norm of the point.
+    """
+    squares, doubled = np.einsum("ij,ij->i", centers, centers), -2 * centers.T
+    for start in range(0, len(points), _BLOCK):
+        block = points[start : start + _BLOCK] - middle
+        distance = block @ doubled
+        distance += squares
+        yield block, distance.argmin(1), distance
 
 
 def _seeds_of_sample(

@@ -41,6 +41,7 @@ class Stream(IntEnum):
     CHANCE = 26
     KMEANS_SAMPLE = 31
     TRIED_NODES = 32
+    CURVE_SAMPLE = 33
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:

@@ -65,6 +65,7 @@ class AdditiveLogit:
         if len(terms) > most_rows:
             sample = stream_rng(0, Stream.LOGIT_SAMPLE).choice(len(terms), most_rows, replace=False)
             terms, is_yes = terms[sample], is_yes[sample]
+        terms = terms.astype(np.float64)
         classes = terms[is_yes], terms[~is_yes]
         knots = tuple(
             np.unique(np.concatenate([np.quantile(x[:, j], _QUANTILES) for x in classes]))

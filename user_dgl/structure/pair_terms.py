@@ -99,7 +99,7 @@ class PairTerms:
         return np.where(place >= 0, np.append(self._fold, -1)[place], otherwise)
 
     def __call__(self, pairs: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """Compute the terms (M, J) of pairs.
+        """Compute the terms (M, J) of pairs, in float32.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class PairTerms:
             The terms of a pair are those of the graph without the pairs of this fold. If the pair
             is in the graph, this must be its own fold. -1: terms of the whole graph.
         """
-        terms = np.empty((len(fold), len(self.names)))
+        terms = np.empty((len(fold), len(self.names)), dtype=np.float32)
         for each in np.unique(fold):
             here = fold == each
             terms[here] = self.without(each)(pairs[:, here])
