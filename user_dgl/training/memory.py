@@ -43,10 +43,11 @@ _MORE_EIGENVECTORS = 16
 # Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
 # terms, and bytes for fitting on the largest number of examples.
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
-# The two judges of the prior ``posterior``: number of blocks (N, components), and bytes of the
-# terms and scores of an edge.
-_JUDGES = 11.0
-_JUDGED = 13 * 8 + 20
+# The two judges of the prior ``posterior``: number of blocks (N, components), bytes of the terms of
+# an edge, its scores and the matrices in which common neighbours are counted, and bytes for fitting.
+_JUDGES = 6.0
+_JUDGED = 13 * 4 + 120
+_JUDGES_FITTED = 90e6
 # A feature that is not 0, with its column: in X and in its transpose, and before the first epoch in
 # float64 and in the matrices that the critic, the view and `FeatureMatrix` make of it.
 _FEATURE, _FEATURE_PREPARED = 16, 26
@@ -221,7 +222,7 @@ def _judge_bytes(
     if not structure.learnable or structure.prior != "posterior":
         return 0.0
     columns = min(feature_components(num_nodes), num_features)
-    fitted = min(1.0, num_edges / 70_000) * _EXAMPLES_FITTED
+    fitted = min(1.0, num_edges / 70_000) * _JUDGES_FITTED
     return num_nodes * _BYTES_PER_FLOAT * _JUDGES * columns + num_edges * (_PAIR + _JUDGED) + fitted
 
 
