@@ -6,6 +6,7 @@ Two parts, each in processes of its own:
 1. The kernels: neighbour sums, their gradients and the sums of NPSI, on random graphs, by the csr
    engine, by DGL message passing and by plain PyTorch ``index_add``; runs alternate, medians count.
    Beside them the time in which the machine could stream the bytes that the step reads and writes.
+   On a CPU, also one neighbour sum without gradients, and the same by torch's sparse product.
 2. Epochs of ``configs/large/sbm_1m.yaml`` at several sizes: seconds an epoch and peak memory, on a
    GPU that of the GPU.
 
@@ -91,6 +92,9 @@ def kernels(most: int, device: str) -> dict[str, float]:
             ratio = seconds / measured["seconds"]["csr"]
             print(f"| {size} | {name} | {seconds:.3f} | {ratio:.1f} |")
         print(f"| {size} | streaming bound | {measured['bound']:.3f} | |", flush=True)
+        for name, seconds in measured["product"].items():
+            ratio = seconds / measured["product"]["csr"]
+            print(f"| {size} | one neighbour sum: {name} | {seconds:.3f} | {ratio:.1f} |")
     ratio = {"ratio_dgl": big["seconds"]["dgl"] / big["seconds"]["csr"]} if "dgl" in engines else {}
     return ratio | {
         "ratio_index_add": small["seconds"]["index_add"] / small["seconds"]["csr"],
@@ -157,7 +161,33 @@ def kernel_seconds(num_edges: int, engines: list[str], device: str) -> dict:
         "seconds": {name: statistics.median(values) for name, values in seconds.items()},
         "bandwidth": bandwidth,
         "bound": _bytes_of_step(num_nodes, graph.num_edges) / bandwidth,
+        "product": _product_seconds(graph, weight, x) if device == "cpu" else {},
     }
+
+
+def _product_seconds(graph, weight, x) -> dict[str, float]:
+    """Median seconds of A x by the csr engine and by torch's sparse product."""
+    import torch
+
+    from user_dgl.graph.csr_engine import csr_tensor
+    from user_dgl.graph.ops import neighbor_sum
+
+    weight, x = weight.detach(), x.detach()
+    shape = graph.num_nodes, graph.num_nodes
+    values = weight[graph.pair_of_entry]
+    sparse = csr_tensor(graph.indptr, graph.indices, values, shape)
+    ways = {
+        "csr": lambda: neighbor_sum(graph, weight, x, "csr"),
+        "torch's sparse product": lambda: sparse @ x,
+    }
+    torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-3, atol=1e-4)
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(RUNS):
+        for name, way in ways.items():
+            started = _now("cpu")
+            way()
+            seconds[name].append(_now("cpu") - started)
+    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def _now(device: str) -> float:

@@ -6,9 +6,9 @@ from typing import Any
 
 __version__ = "0.4.0"
 
-# torch then asks for huge pages of memory, if this is set before its first large tensor. Products
-# with a graph read rows at random places; with small pages, looking up the addresses takes as long
-# as the arithmetic. On 1M nodes and 10M edges, whole runs are a sixth shorter.
+# torch then asks for huge pages of memory, unless the process had tensors before this import.
+# Products with a graph read rows at random places, and with small pages looking up the addresses
+# takes as long as the arithmetic. On 1M nodes and 10M edges, whole runs are a sixth shorter.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 # Imported on first access, because these imports take seconds and `user-dgl --help` does not need

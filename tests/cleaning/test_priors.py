@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from graphs import empty_graph, random_graph
 
-from user_dgl.cleaning import priors
+from user_dgl.cleaning import posterior, priors
 from user_dgl.cleaning.posterior import NOISY, edge_posterior
 from user_dgl.cleaning.priors import prior_of
 from user_dgl.config import CriticConfig, StructureConfig, SyntheticConfig
@@ -56,18 +56,33 @@ def scores(graph, feat, prior, held_out=None, **critic):
 
 def test_posterior_asks_the_judges_where_there_is_noise(noisy):
     data, graph = noisy
-    critic, posterior = (scores(graph, data.feat, prior) for prior in ("critic", "posterior"))
+    critic, found = (scores(graph, data.feat, prior) for prior in ("critic", "posterior"))
     assert critic.noise_share > NOISY
-    assert posterior.by_judges
+    assert found.by_judges
     assert not critic.by_judges
     judged = edge_posterior(graph, data.feat, 0, "csr")
-    np.testing.assert_array_equal(posterior.weight, judged.probability)
-    assert posterior.noise_share == judged.noise_share
+    np.testing.assert_array_equal(found.weight, judged.probability)
+    assert found.noise_share == judged.noise_share
     added = data.graph.positions(graph.keys) < 0
-    assert weight_auc(posterior.weight, added) > weight_auc(critic.weight, added)
+    assert weight_auc(found.weight, added) > weight_auc(critic.weight, added)
     squared = scores(graph, data.feat, "posterior", power=2.0)
-    np.testing.assert_allclose(squared.weight, posterior.weight**2, rtol=1e-5)
+    np.testing.assert_allclose(squared.weight, found.weight**2, rtol=1e-5)
     assert squared.power == 2
+
+
+def test_many_edges_are_judged_by_the_curve_of_a_part(noisy, monkeypatch):
+    data, graph = noisy
+    whole, fitted = edge_posterior(graph, data.feat, 0, "csr"), []
+    compare = posterior.edge_weight
+    monkeypatch.setattr(posterior, "edge_weight", lambda *a: fitted.append(a[3]) or compare(*a))
+    monkeypatch.setattr(posterior, "_MOST_COMPARED", graph.num_edges // 2)
+    part = edge_posterior(graph, data.feat, 0, "csr")
+    assert {len(np.unique(edges)) for edges in fitted} == {graph.num_edges // 2}
+    assert part.noise_share == whole.noise_share
+    np.testing.assert_allclose(part.probability.mean(), whole.probability.mean(), atol=0.03)
+    assert np.abs(part.probability - whole.probability).mean() < 0.05
+    added = data.graph.positions(graph.keys) < 0
+    assert weight_auc(part.probability, added) > weight_auc(whole.probability, added) - 1
 
 
 def test_posterior_is_the_critic_where_there_is_little_noise(noisy, monkeypatch):

@@ -36,10 +36,15 @@ def shuffled(clusters, share, num_clusters, seed=0):
     return np.where(rng.random(len(clusters)) < share, other, clusters)
 
 
-def test_sums_and_bits_are_the_dense_formulas():
+def test_sums_and_bits_are_the_dense_formulas(monkeypatch):
+    monkeypatch.setattr(module, "_SUMMED_ENTRIES", 16)  # of several blocks
     adjacency, clusters = planted([7, 5, 9], 0.6, 0.2)
     onehot = np.eye(4)[clusters]
     sums = block_sums(adjacency, clusters, 4)
+    words = sp.csr_matrix(np.arange(63).reshape(21, 3) % 4)
+    np.testing.assert_array_equal(
+        module.cluster_sums(words, clusters, 4), onehot.T @ words.toarray()
+    )
     np.testing.assert_array_equal(sums, onehot.T @ adjacency.toarray() @ onehot)
     share = (sums / sums.sum())[:3, :3]
     by_chance = np.outer(share.sum(1), share.sum(1))

@@ -1,12 +1,13 @@
 """Kernels against dense formulas, numerical gradients and each other."""
 
+import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, dense, random_graph, with_int64
 from kernels import KERNELS
 
 from user_dgl.errors import InputError
-from user_dgl.graph import Graph
+from user_dgl.graph import Graph, csr_engine
 from user_dgl.graph.ops import (
     ENGINES,
     neighbor_sum,
@@ -64,10 +65,11 @@ def test_gradcheck(kernel, engine):
     assert torch.autograd.gradcheck(lambda w, x: KERNELS[kernel](graph, w, x, engine), inputs)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_engines_agree(kernel):
+def test_engines_agree(kernel, dtype, tolerance):
     graph = random_graph(300, 2000)
-    weight, x = _inputs(graph, width=17)
+    weight, x = _inputs(graph, dtype, width=17)
     results = []
     for engine in ENGINES:
         value = KERNELS[kernel](graph, weight, x, engine)
@@ -75,7 +77,7 @@ def test_engines_agree(kernel):
     for csr, dgl in zip(*results, strict=True):
         assert (csr is None) == (dgl is None)
         if csr is not None:
-            torch.testing.assert_close(csr, dgl, rtol=1e-10, atol=1e-10)
+            torch.testing.assert_close(csr, dgl, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -160,6 +162,32 @@ def test_auto_falls_back_to_dgl_without_sparse_products(monkeypatch):
     assert resolve_engine("auto") == "dgl"
     with pytest.raises(InputError, match="use engine=dgl"):
         resolve_engine("csr")
+
+
+@pytest.mark.parametrize("missing", ["addmm", "sparse.sampled_addmm"])
+def test_a_build_without_sparse_products_is_noticed(monkeypatch, missing):
+    def absent(*args, **kwargs):
+        raise RuntimeError("built without MKL")
+
+    assert csr_engine.csr_works.__wrapped__()
+    monkeypatch.setattr(f"torch.{missing}", absent)
+    assert not csr_engine.csr_works.__wrapped__()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_product_with_a_sparse_matrix(dtype):
+    """The products of float32 are made in another way than those of float64."""
+    rng = np.random.default_rng(0)
+    dense = torch.from_numpy(rng.standard_normal((5, 4)) * (rng.random((5, 4)) < 0.5)).to(dtype)
+    dense[3] = 0  # a row without entries
+    x = torch.from_numpy(rng.standard_normal((6, 4))).to(dtype).t()  # not contiguous
+    matrix = dense.to_sparse_csr()
+    torch.testing.assert_close(csr_engine.csr_product(matrix, x), dense @ x)
+    empty = torch.zeros(5, 4, dtype=dtype).to_sparse_csr()
+    assert not csr_engine.csr_product(empty, x).any()
+    for number in (3, 5):
+        with pytest.raises(ValueError, match=f"4 columns cannot be multiplied by {number} rows"):
+            csr_engine.csr_product(matrix, torch.ones(number, 2, dtype=dtype))
 
 
 def test_one_node():

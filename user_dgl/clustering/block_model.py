@@ -268,7 +268,8 @@ def word_scores(
     float64 (F, K)
         Finite. 0 for an empty cluster, and for a column without an occurrence.
     """
-    counts = held.sum(cluster_sums(words, clusters, num_clusters)).T  # (F, K)
+    sums = held.sum(cluster_sums(words, clusters, num_clusters))
+    counts = np.ascontiguousarray(sums.T)  # (F, K)
     in_column, in_cluster = counts.sum(1, keepdims=True), counts.sum(0)
     share = in_column / max(counts.sum(), 1.0)
     counts /= np.where(share > 0, share, 1.0)

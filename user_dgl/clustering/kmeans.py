@@ -25,9 +25,9 @@ _LEAST_SAMPLE, _SAMPLE_PER_CLUSTER = 10_000, 128
 _LEAST_SEEDING, _SEEDING_PER_CLUSTER = 500, 16
 # Most clusters for which a sample is smaller than the mini-batches of so many starts.
 _MOST_SAMPLED_CLUSTERS = 200
-# Steps after those on the sample, and the share of the starts that get them. From this number of
-# points on, all of these steps but the last are taken on so many of them, drawn at random.
-_STEPS_ON_ALL, _SHARE_ON_ALL, _MOST_STEPPED = 3, 8, 100_000
+# Steps after those on the sample, and the share of the starts that get them. Of more than so many
+# points, all of these steps but the last are taken on so many, drawn at random.
+_LAST_STEPS, _SHARE_LAST, _MOST_STEPPED = 3, 8, 100_000
 # Most steps on the sample. Without clusters to find, hundreds would gain less than 0.1 %.
 _STEPS_ON_SAMPLE = 30
 # Starts whose sums of squares differ by less have found the same clusters.
@@ -129,7 +129,7 @@ def _kmeans_by_sample(
     size: int,
     held: Rows,
 ) -> np.ndarray:
-    """Clusters (n,) of the best start: all starts on a sample, the best of them on all points."""
+    """Clusters (n,) of the best start: all starts on a sample, the best of them on more points."""
     rng = stream_rng(seed, Stream.KMEANS_SAMPLE)
     sample = held.pick(points, rng.choice(number, size, replace=False))
     seeding = max(_SEEDING_PER_CLUSTER * num_clusters, _LEAST_SEEDING)
@@ -155,9 +155,9 @@ def _kmeans_by_sample(
         drawn[rng.choice(number, _MOST_STEPPED, replace=False)] = True
         some = points[held.own(drawn)]
     ended = []
-    for _, centers in _different(found)[: -(-num_starts // _SHARE_ON_ALL)]:
-        for step in range(_STEPS_ON_ALL):
-            last = step == _STEPS_ON_ALL - 1
+    for _, centers in _different(found)[: -(-num_starts // _SHARE_LAST)]:
+        for step in range(_LAST_STEPS):
+            last = step == _LAST_STEPS - 1
             centers = _lloyd_step(points if last else some, centers, held)
         ended.append(_nearest(points, centers, held))
     return _different(ended)[0][1]

@@ -3,9 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-# Number of values of a sparse matrix that are gathered at a time, and number of dense rows. The
-# copies of so few rows stay in the processor's cache.
-_BLOCK_VALUES, _BLOCK_ROWS = 2**22, 2048
+# Number of values that are gathered at a time, of a sparse and of a dense matrix. Copies of so few
+# dense values stay in the processor's cache.
+_BLOCK_VALUES, _BLOCK_DENSE = 2**22, 2**17
 
 
 def row_dots(rows: sp.csr_matrix | np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -19,6 +19,11 @@ def row_dots(rows: sp.csr_matrix | np.ndarray, u: np.ndarray, v: np.ndarray) -> 
     Returns
     -------
     float64 ndarray (P,)
+
+    Raises
+    ------
+    IndexError
+        There is no row of such a number.
     """
     return _sparse(rows, u, v) if sp.issparse(rows) else _dense(rows, u, v)
 
@@ -38,12 +43,15 @@ def _sparse(rows: sp.csr_matrix, u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _dense(rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Dot products (P,) of dense rows."""
-    dots = np.empty(len(u))
-    left, right = np.empty((2, _BLOCK_ROWS, rows.shape[1]), dtype=rows.dtype)
-    for start in range(0, len(u), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
+    rows, dots = np.ascontiguousarray(rows), np.empty(len(u))
+    if len(u) and not (0 <= min(u.min(), v.min()) and max(u.max(), v.max()) < len(rows)):
+        raise IndexError(f"a pair has an end outside 0..{len(rows) - 1}")
+    size = max(1, _BLOCK_DENSE // max(1, rows.shape[1]))
+    left, right = np.empty((2, size, rows.shape[1]), dtype=rows.dtype)
+    for start in range(0, len(u), size):
+        block = slice(start, start + size)
         count = len(u[block])
-        # Without a mode that needs no check of each number, take() copies once more.
+        # The ends are checked above. With the mode that checks them, take() copies once more.
         rows.take(u[block], axis=0, out=left[:count], mode="clip")
         rows.take(v[block], axis=0, out=right[:count], mode="clip")
         dots[block] = np.einsum("ij,ij->i", left[:count], right[:count])

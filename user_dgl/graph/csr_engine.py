@@ -1,4 +1,4 @@
-"""Engine ``csr``: sparse CSR products for `user_dgl.graph.ops`, with gradients written by hand.
+"""Engine ``csr``: products in CSR form for `user_dgl.graph.ops`, with gradients written by hand.
 
 The functions of `user_dgl.graph.ops` define the values. The classes here are the
 `torch.autograd.Function` of each of them. The adjacency is symmetric, so the gradient in x needs no
@@ -44,28 +44,41 @@ def csr_tensor(
 def csr_product(matrix: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Compute M x for a torch CSR tensor M (N, F) and x (F, d), without autograd."""
     parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-    return _product(*parts, x.detach())
+    return _product(*parts, matrix.shape[1], x)
 
 
 def _product(
-    indptr: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, x: torch.Tensor
+    indptr: torch.Tensor,
+    indices: torch.Tensor,
+    values: torch.Tensor,
+    num_columns: int,
+    x: torch.Tensor,
 ) -> torch.Tensor:
-    """Compute M x (N, d) for a CSR matrix M of N rows and x (F, d), without autograd.
+    """Compute M x (N, d) for a CSR matrix M of N rows and F columns and x (F, d), without autograd.
 
     A row of the product is a weighted sum of rows of x, as in a bag of embeddings. On a CPU torch
-    computes bags of float32 with code made for the width d, which is three to six times as fast as
-    its sparse product from 16 columns on, and not slower for fewer
-    (`tools/bench_product.py`). Each row is summed by one thread in the order of its entries.
+    computes bags of float32 with code made for the width d, several times as fast as its sparse
+    product (`tools/bench_scaling.py` compares both). Each row is summed by one thread, in the order
+    of its entries, so that the result does not depend on the number of threads.
     """
-    rows = len(indptr) - 1
+    rows, x = len(indptr) - 1, x.detach()
+    if len(x) != num_columns:
+        raise ValueError(f"{num_columns} columns cannot be multiplied by {len(x)} rows")
     if x.device.type == "cpu" and x.dtype == values.dtype == torch.float32 and len(indices):
         return torch.embedding_bag(
-            x, indices, indptr, mode=0, per_sample_weights=values, include_last_offset=True
+            x.contiguous(),
+            indices,
+            indptr,
+            mode=0,  # the sum
+            per_sample_weights=values,
+            include_last_offset=True,
         )[0]
     # cuSPARSE may read the output tensor even where it is multiplied by beta = 0, so on a GPU the
     # tensor must not hold arbitrary values such as NaN.
     out = x.new_zeros((rows, x.shape[1])) if x.is_cuda else x.new_empty((rows, x.shape[1]))
-    return torch.addmm(out, csr_tensor(indptr, indices, values, (rows, len(x))), x, beta=0, out=out)
+    return torch.addmm(
+        out, csr_tensor(indptr, indices, values, (rows, num_columns)), x, beta=0, out=out
+    )
 
 
 @cache
@@ -76,9 +89,11 @@ def csr_works() -> bool:
     """
     try:
         graph, _ = Graph.from_edges(2, [0], [1])
-        weight = torch.ones(1, requires_grad=True)
-        NeighborSum.apply(weight, torch.ones(2, 1), None, graph, None).sum().backward()
-        return weight.grad is not None and weight.grad.item() == 2.0
+        # Products of float32 and of one column are made in other ways.
+        weight = torch.ones(1, dtype=torch.float64, requires_grad=True)
+        x = torch.ones(2, 2, dtype=torch.float64)
+        NeighborSum.apply(weight, x, None, graph, None).sum().backward()
+        return weight.grad is not None and weight.grad.item() == 4.0
     except (RuntimeError, NotImplementedError):
         return False
 
@@ -143,7 +158,7 @@ def _symmetric_product(
     if rows < n:
         indptr = indptr[: rows + 1]
         indices, values = indices[: indptr[-1]], values[: indptr[-1]]
-    out = _product(indptr, indices, values.detach(), x.detach())
+    out = _product(indptr, indices, values, n, x)
     return out if diagonal is None else out.addcmul_(own, diagonal[:rows, None])
 
 
@@ -265,7 +280,8 @@ class PairDot(torch.autograd.Function):
         values = grad[order]
         other = torch.argsort(second)
         transposed = _row_starts(second[other], len(x)), first[other], values[other]
-        return _product(indptr, second, values, x).add_(_product(*transposed, x)), None, None
+        out = _product(indptr, second, values, len(x), x)
+        return out.add_(_product(*transposed, len(x), x)), None, None
 
 
 def _row_starts(sorted_rows: torch.Tensor, num_rows: int) -> torch.Tensor:

@@ -9,8 +9,8 @@ With :math:`w` (E,) on the pairs of a `Graph` and :math:`A_{uv} = A_{vu} = w_{\{
 - `between_weight`: :math:`Y^T A Y`, (K, K).
 
 Engine ``dgl`` uses DGL's message passing and its autograd (`user_dgl.graph.dgl_engine`) and is the
-reference. Engine ``csr`` computes the same values and gradients with torch's sparse CSR products
-(`user_dgl.graph.csr_engine`), several times faster on a CPU.
+reference. Engine ``csr`` computes the same values and gradients by products in CSR form
+(`user_dgl.graph.csr_engine`), many times faster on a CPU.
 """
 
 import torch

@@ -9,6 +9,8 @@ from user_dgl.features.rows import ALL, Rows
 
 # Smallest weight of an edge. Training could not change a weight of 0.
 _LEAST_WEIGHT = 0.01
+# Smallest estimated chance that a score is that of an edge.
+_LEAST_CHANCE = 1e-100
 # Number of random pairs that edges are compared with: for each edge, and at least.
 NULL_PAIRS_PER_EDGE = 2
 LEAST_NULL_PAIRS = 1000
@@ -98,6 +100,6 @@ def edge_weight(
     curve = held.first(lambda: IsotonicRegression(out_of_bounds="clip").fit(score, is_edge))
     chance = curve.predict(edge_score) if len(edge_score) else edge_score
     # Among edges that are not fitted, some may have a score that only random pairs have.
-    chance = np.maximum(chance, np.finfo(np.float64).tiny)
+    chance = np.maximum(chance, _LEAST_CHANCE)
     null_over_edge = (1 - chance) / chance * (len(some) / len(null_score))
     return np.clip(1 - share * null_over_edge, _LEAST_WEIGHT, 1.0).astype(np.float32)
