@@ -44,7 +44,7 @@ def _sparse(rows: sp.csr_matrix, u: np.ndarray, v: np.ndarray) -> np.ndarray:
 def _dense(rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Dot products (P,) of dense rows."""
     rows, dots = np.ascontiguousarray(rows), np.empty(len(u))
-    if len(u) and not (0 <= min(u.min(), v.min()) and max(u.max(), v.max()) < len(rows)):
+    if len(u) and not (min(u.min(), v.min()) >= 0 and max(u.max(), v.max()) < len(rows)):
         raise IndexError(f"a pair has an end outside 0..{len(rows) - 1}")
     size = max(1, _BLOCK_DENSE // max(1, rows.shape[1]))
     left, right = np.empty((2, size, rows.shape[1]), dtype=rows.dtype)

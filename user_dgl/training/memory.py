@@ -43,8 +43,8 @@ _MORE_EIGENVECTORS = 16
 # Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
 # terms, and bytes for fitting on the largest number of examples.
 _TERMS, _EXAMPLE, _EXAMPLES_FITTED = 6.0, 450, 200e6
-# The two judges of the prior ``posterior``: number of blocks (N, components), bytes of the terms of
-# an edge, its scores and the matrices in which common neighbours are counted, and bytes for fitting.
+# The two judges of the prior ``posterior``: number of blocks (N, components); bytes of the terms of
+# an edge, its scores and the matrices in which common neighbours are counted; bytes for fitting.
 _JUDGES = 6.0
 _JUDGED = 13 * 4 + 120
 _JUDGES_FITTED = 90e6
