@@ -85,6 +85,7 @@ class ShardTrainer(EpochLoop):
             whole=(data.num_nodes, data.num_observed),
         )
         self.model: USER
+        self._encoded: tuple[torch.Tensor, ShardPropagation, torch.Tensor] | None = None
 
     def _exchange(self, plan: ExchangePlan) -> Exchange:
         sent = plan.sent.to(self.device)
@@ -119,15 +120,10 @@ class ShardTrainer(EpochLoop):
 
     def _forward(self) -> State:
         """Compute the state of the own nodes, and also the memberships of the halo."""
-        data, part = self.data, self.data.shard.part
-        own_weight = self.model.structure()[0]
-        weight = self._pairs.extend(own_weight, "the weights of cut pairs")
-        weight = weight.index_select(0, self._pair_place)
-        propagation = ShardPropagation(
-            self._graph, weight, self._nodes, part.num_owned, data.num_nodes, self.engine
-        )
-        hidden, logits, dropped = self.model.forward_part(self.features, propagation)
-        assignment = self._nodes.extend(torch.softmax(dropped, 1), "the memberships of the halo")
+        weight, propagation, hidden = self._encoded or self._encode()
+        logits, dropped = self.model.logits((hidden,), (propagation,))
+        memberships = torch.softmax(dropped[:, 0], 1)
+        assignment = self._nodes.extend(memberships, "the memberships of the halo")
         return State(
             graph=self._graph,
             # Each pair counts only on the rank that owns it.
@@ -136,10 +132,24 @@ class ShardTrainer(EpochLoop):
             learnable=self.model.structure.learnable,
             hidden=(hidden,),
             propagations=(propagation,),
-            logits=logits[:, None],
-            clusters=logits.argmax(1, keepdim=True),
+            logits=logits,
+            clusters=logits.argmax(2),
             assignment=assignment[:, None],
         )
+
+    def _encode(self) -> tuple[torch.Tensor, ShardPropagation, torch.Tensor]:
+        """Compute weights of the pairs of the part, the propagation, and H (n, d) of own nodes."""
+        own_weight = self.model.structure()[0]
+        weight = self._pairs.extend(own_weight, "the weights of cut pairs")
+        weight = weight.index_select(0, self._pair_place)
+        num_owned, num_nodes = self.data.shard.part.num_owned, self.data.num_nodes
+        propagation = ShardPropagation(
+            self._graph, weight, self._nodes, num_owned, num_nodes, self.engine
+        )
+        encoded = weight, propagation, self.model.encoders[0](propagation, self.features)
+        if self.model.encodes_once:
+            self._encoded = encoded
+        return encoded
 
     def _terms(self, state: State) -> dict[str, torch.Tensor]:
         """Compute the weighted terms (1,) of the loss of the whole graph."""

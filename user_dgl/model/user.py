@@ -216,10 +216,14 @@ class USER(nn.Module):
                 self._encoders(), self.of_each(propagations), strict=True
             )
         )
-        if not self.config.traits.learns and not self.structure.learnable:
-            # H is the same in every epoch, because neither A' nor the encoder is trained.
+        if self.encodes_once:
             self._encoded = weights, propagations, encoded
         return weights, propagations, encoded
+
+    @property
+    def encodes_once(self) -> bool:
+        """Whether H is the same in every epoch, because neither A' nor the encoder is trained."""
+        return not self.config.traits.learns and not self.structure.learnable
 
     def embeddings(self, state: State) -> list[torch.Tensor]:
         """Input of each head (N, d), before BatchNorm: S H for the head ``graph_conv``, else H."""
