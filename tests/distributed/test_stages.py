@@ -60,6 +60,7 @@ def large(monkeypatch):
     monkeypatch.setattr(kmeans, "_SAMPLE_PER_CLUSTER", 20)
     monkeypatch.setattr(kmeans, "_LEAST_SEEDING", 40)
     monkeypatch.setattr(kmeans, "_SEEDING_PER_CLUSTER", 8)
+    monkeypatch.setattr(kmeans, "_MOST_STEPPED", 150)
     monkeypatch.setattr(kmeans, "_BLOCK", 50)
     monkeypatch.setattr(critic, "_LARGE", 100)
     monkeypatch.setattr(critic, "_MOST_FITTED", 400)
@@ -115,6 +116,12 @@ def test_words(data, size):
     one = _same_stages(*data, size)
     assert len(one.view.candidates) == 20
     assert len(np.unique(one.prior.weight)) > 10
+
+
+def test_clusters_for_which_the_view_was_chosen(data, monkeypatch):
+    """They are kept where those of more starts save far fewer bits: here always."""
+    monkeypatch.setattr(smoothed_view, "_MUCH_LOWER", -1.0)
+    _same_stages(*data, 3)
 
 
 @pytest.mark.parametrize("size", [2, 3])
