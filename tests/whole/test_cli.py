@@ -94,7 +94,8 @@ def test_stages_add_up(run_dir):
     result = json.loads((run_dir / "result.json").read_text())
     seconds = {stage["name"]: stage["seconds"] for stage in result["stages"]}
     assert list(seconds) == ["read", "candidates", "user", "write", "scores", "floors"]
-    assert sum(seconds.values()) == pytest.approx(result["seconds_total"], rel=0.05)
+    # The run takes a seventh of a second, of which a pause of the machine may be more than 5 %.
+    assert sum(seconds.values()) == pytest.approx(result["seconds_total"], rel=0.05, abs=0.03)
     peaks = [stage["peak_memory_mb"] for stage in result["stages"]]
     assert peaks == sorted(peaks)
 

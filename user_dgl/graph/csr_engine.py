@@ -63,7 +63,7 @@ def _product(
     """
     rows, x = len(indptr) - 1, x.detach()
     if len(x) != num_columns:
-        raise ValueError(f"{num_columns} columns cannot be multiplied by {len(x)} rows")
+        raise RuntimeError(f"{num_columns} columns cannot be multiplied by {len(x)} rows")
     if x.device.type == "cpu" and x.dtype == values.dtype == torch.float32 and len(indices):
         return torch.embedding_bag(
             x.contiguous(),
