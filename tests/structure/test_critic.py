@@ -137,13 +137,13 @@ def test_edges_are_judged_on_the_graph_without_them(noisy):
 
 def test_critic_engines_agree(noisy):
     data, flipped = noisy
+    # The weights are steps of a curve, and the rounding of float32 may move the place of a step.
+    feat = data.feat.astype(np.float64)
     weights = [
-        score_edges(flipped.graph, data.feat, CriticConfig(folds=3), 0, engine).weight
+        score_edges(flipped.graph, feat, CriticConfig(folds=3), 0, engine).weight
         for engine in ("csr", "dgl")
     ]
-    # The weights are steps of a curve, and rounding may move the place of a step.
-    np.testing.assert_allclose(*weights, atol=5e-3)
-    assert np.abs(weights[0] - weights[1]).mean() < 1e-4
+    np.testing.assert_allclose(*weights, atol=1e-3)
 
 
 @pytest.mark.parametrize("graph", [empty_graph(20), random_graph(20, 1)])

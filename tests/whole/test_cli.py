@@ -90,12 +90,13 @@ def test_result_json(run_dir):
     assert result["engine"] in ("csr", "dgl")
 
 
-def test_stages_add_up(run_dir):
-    result = json.loads((run_dir / "result.json").read_text())
+def test_stages_add_up(tmp_path):
+    # Enough epochs that 5 % are more than a pause of the machine.
+    assert _train(tmp_path / "run", "train.epochs=300") == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
     seconds = {stage["name"]: stage["seconds"] for stage in result["stages"]}
     assert list(seconds) == ["read", "candidates", "user", "write", "scores", "floors"]
-    # The run takes a seventh of a second, of which a pause of the machine may be more than 5 %.
-    assert sum(seconds.values()) == pytest.approx(result["seconds_total"], rel=0.05, abs=0.03)
+    assert sum(seconds.values()) == pytest.approx(result["seconds_total"], rel=0.05)
     peaks = [stage["peak_memory_mb"] for stage in result["stages"]]
     assert peaks == sorted(peaks)
 
