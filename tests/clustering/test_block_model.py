@@ -133,9 +133,9 @@ def test_best_clusters_are_the_dense_ones(monkeypatch, with_words, entries):
             score[i, k] -= degree[i] * (np.exp(logs[:, k]) * sums.sum(1) / sums.sum()).sum()
     if with_words:
         score += words.toarray() @ typical
-    extra = (words, typical) if with_words else (None, None)
+    of_words = (lambda rows: words[rows] @ typical) if with_words else None
     neighbors = sp.csr_matrix(adjacency @ indicator(clusters, 3))
-    target, gain = module._best_clusters(neighbors, degree, clusters, sums, logs, *extra)
+    target, gain = module._best_clusters(neighbors, degree, clusters, sums, logs, of_words)
     np.testing.assert_array_equal(target, score.argmax(1))
     np.testing.assert_allclose(gain, score.max(1) - score[np.arange(35), clusters], atol=1e-9)
 
@@ -161,7 +161,7 @@ def test_a_random_half_of_the_nodes_that_would_gain_moves():
     degree = adjacency.toarray().sum(1)
     logs = log_rates(sums, evidence(sums)[1])
     neighbors = adjacency @ module.indicator(first, 3)
-    target, gain = module._best_clusters(neighbors, degree, first, sums, logs, None, None)
+    target, gain = module._best_clusters(neighbors, degree, first, sums, logs, None)
     would = gain > 0
     assert would.sum() > 60
     moves = []
@@ -188,7 +188,13 @@ def test_words_decide_where_there_are_no_edges():
     words[:40] = rng.random((40, 10)) < np.where(clusters[:, None] == np.arange(10) // 5, 0.8, 0.1)
     first = np.append(shuffled(clusters, 0.5, 2), 1)
     empty = sp.csr_matrix((41, 41))
-    found = refine(empty, first, 2, 20, np.random.default_rng(0), sp.csr_matrix(words), 1.0)
+    words = sp.csr_matrix(words)
+
+    def scores(clusters, num_clusters):
+        typical = word_scores(words, clusters, num_clusters, 1.0)
+        return lambda rows: words[rows] @ typical
+
+    found = refine(empty, first, 2, 20, np.random.default_rng(0), scores)
     assert adjusted_rand_score(clusters, found[:40]) > 0.9
     assert found[40] == 1, "a node without edges and words has moved"
     still = refine(empty, first, 2, 20, np.random.default_rng(0))
@@ -217,6 +223,6 @@ def test_wrong_arguments_are_refused():
     adjacency, clusters = planted([5, 5], 0.5, 0.1)
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="concentration"):
-        refine(adjacency, clusters, 2, 1, rng, concentration=0.0)
+        word_scores(adjacency, clusters, 2, 0.0)
     with pytest.raises(ValueError, match="clusters"):
         refine(adjacency, clusters, 1, 1, rng)

@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 from scipy.special import gammaln
+from torch.distributions import MultivariateNormal
 
-from user_dgl.clustering.code_bits import CodeBits
+from user_dgl.clustering import code_bits
+from user_dgl.clustering.code_bits import CodeBits, RealValues
 from user_dgl.graph import Graph
 from user_dgl.losses.code_length import (
     FeatureSums,
@@ -67,8 +69,8 @@ def test_random_clusters_save_no_bits_of_words_and_true_ones_do():
     rng = np.random.default_rng(1)
     clusters, words = _words(rng, 0.7)
     code = CodeBits(sp.csr_matrix((60, 60)), words, NONE)
-    assert code.features(clusters, 3)[0] > 50
-    assert code.features(rng.permutation(clusters), 3)[0] < 0
+    assert code.features(clusters, 3) > 50
+    assert code.features(rng.permutation(clusters), 3) < 0
 
 
 def test_each_nonzero_counts_once_and_columns_that_are_not_words_are_real_values():
@@ -95,9 +97,7 @@ def test_real_values_save_bits_only_where_the_clusters_have_different_means():
 
     def bits(values):
         points = torch.from_numpy(values.astype(np.float32))
-        found, concentration = CodeBits(none, sp.csr_matrix(values), points).features(clusters, 3)
-        assert concentration == 1
-        return found
+        return CodeBits(none, sp.csr_matrix(values), points).features(clusters, 3)
 
     assert bits(noise) < 0
     assert bits(shifted) > 50
@@ -124,4 +124,42 @@ def test_edges_equal_the_bits_of_the_loss():
 
 def test_features_without_a_nonzero_save_nothing():
     code = CodeBits(sp.csr_matrix((60, 60)), sp.csr_matrix((60, 5)), NONE)
-    assert code.features(np.repeat([0, 1, 2], 20), 3)[0] == 0
+    assert code.features(np.repeat([0, 1, 2], 20), 3) == 0
+
+
+def _shifted(rng):
+    """60 nodes of 3 clusters with different means in 4 correlated columns far from 0."""
+    clusters = np.repeat([0, 1, 2], 20)
+    mixed = rng.normal(size=(60, 4)) @ rng.normal(size=(4, 4))
+    return clusters, (mixed + 100 + 4 * np.eye(3, 4)[clusters]).astype(np.float32)
+
+
+def test_scores_of_real_values_are_log_likelihoods(monkeypatch):
+    monkeypatch.setattr(code_bits, "_BLOCK_ROWS", 7)
+    clusters, points = _shifted(np.random.default_rng(0))
+    found = RealValues(points).scores(clusters, 4)(slice(10, 50))
+    centred = torch.from_numpy(points).double()
+    centred -= centred.mean(0)
+    means = torch.stack([centred[clusters == k].mean(0) for k in range(3)])
+    apart = centred - means[clusters]
+    within = apart.t() @ apart / 60
+    # The last cluster is empty: its mean is taken as that of all nodes.
+    means = torch.cat([means, torch.zeros(1, 4)])
+    normal = MultivariateNormal(means, within)
+    expected = normal.log_prob(centred[10:50, None])
+    np.testing.assert_allclose(found, expected - expected[:, 3:], atol=1e-5)
+    np.testing.assert_allclose(found[:, 3], 0)
+
+
+def test_real_values_are_read_in_blocks(monkeypatch):
+    clusters, points = _shifted(np.random.default_rng(0))
+    at_once = RealValues(points).bits(clusters, 3)
+    monkeypatch.setattr(code_bits, "_BLOCK_ROWS", 7)
+    assert RealValues(points).bits(clusters, 3) == pytest.approx(at_once)
+
+
+def test_constant_values_fit_to_all_clusters_alike():
+    values = RealValues(np.full((60, 3), 0.1, dtype=np.float32))
+    clusters = np.repeat([0, 1, 2], 20)
+    assert values.bits(clusters, 3) == 0
+    assert not values.scores(clusters, 3)(slice(0, 60)).any()

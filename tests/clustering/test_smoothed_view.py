@@ -157,7 +157,7 @@ def test_bits_of_a_view_are_those_of_its_clusters_on_edges_and_features():
     clusters = kmeans(normalize(smooth(propagation, reduced, 4, 0.2).numpy()), 3, 1)
     np.testing.assert_array_equal(pairwise_nmi([clusters, view.kmeans])[0, 1], 1)
     code = CodeBits(data.graph.to_scipy().astype(np.float64), data.feat, reduced)
-    edges, words = code.edges(clusters, 3), code.features(clusters, 3)[0]
+    edges, words = code.edges(clusters, 3), code.features(clusters, 3)
     assert candidate.edge_bits == pytest.approx(edges)
     assert candidate.feature_bits == pytest.approx(words)
     assert candidate.score == pytest.approx(score_of(edges + words, clusters, 3, ALL))
@@ -177,7 +177,22 @@ def test_words_move_nodes_whose_edges_say_nothing():
     clusters, bits = _refined(code, start, 3, 0)
     wrong = [(_refined(code, start, 3, seed)[0] != data.labels).sum() for seed in range(5)]
     assert 1 / 16 < np.mean(wrong) / (start != data.labels).sum() < 1 / 4
-    assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)[0]))
+    assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)))
+
+
+def test_real_values_count_when_nodes_move():
+    """Where the edges say nothing, no node leaves the cluster that its values say."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 100)
+    values = (rng.normal(size=(300, 6)) + 3 * np.eye(3, 6)[labels]).astype(np.float32)
+    graph, _ = Graph.from_edges(300, *rng.integers(0, 300, (2, 1200)))
+    adjacency, feat = graph.to_scipy().astype(np.float64), sp.csr_matrix(values)
+    start = np.where(rng.random(300) < 0.3, rng.integers(0, 3, 300), labels)
+    code = CodeBits(adjacency, feat, torch.from_numpy(values))
+    clusters, bits = _refined(code, start, 3, 0)
+    assert (clusters != labels).mean() < (start != labels).mean() / 2
+    assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)))
+    assert sum(bits) > code.edges(start, 3) + code.features(start, 3)
 
 
 def _view(data, **settings):
@@ -275,7 +290,7 @@ def test_moving_nodes_saves_more_bits():
     code = CodeBits(data.graph.to_scipy(), data.feat, view.points)
 
     def bits(clusters):
-        return code.edges(clusters, 3) + code.features(clusters, 3)[0]
+        return code.edges(clusters, 3) + code.features(clusters, 3)
 
     assert bits(view.clusters) > bits(view.kmeans)
     assert sum(view.refined_bits.values()) == pytest.approx(bits(view.clusters))

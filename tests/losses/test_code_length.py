@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from graphs import cliques, dense, empty_graph, random_graph
 from memberships import random_assignment, random_features
-from torch.distributions import Normal
+from torch.distributions import MultivariateNormal
 
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import ENGINES
@@ -230,23 +230,37 @@ def _points(num_nodes=20, seed=0):
     return torch.randn(num_nodes, 3, generator=generator, dtype=torch.float64)
 
 
+def _likelihood(points, means):
+    """Largest log likelihood of points around given means, over the common covariance."""
+    apart = points - means
+    return MultivariateNormal(means, apart.t() @ apart / len(points)).log_prob(points).sum()
+
+
 def test_gaussian_bits_are_the_gain_in_log_likelihood():
     points, hard = _points(), _hard(random_assignment())
     clusters = hard.argmax(1)
     means = torch.stack([points[clusters == k].mean(0) for k in range(4)])[clusters]
-    within = (points - means).square().mean(0).sqrt()
-    apart = Normal(means, within).log_prob(points).sum()
-    as_one = Normal(points.mean(0), points.std(0, correction=0)).log_prob(points).sum()
-    torch.testing.assert_close(_gaussian_bits(points, hard), (apart - as_one) / math.log(2))
+    gain = _likelihood(points, means) - _likelihood(points, points.mean(0).expand_as(points))
+    torch.testing.assert_close(_gaussian_bits(points, hard), gain / math.log(2))
 
 
 def test_gaussian_bits_equal_the_dense_formula():
     points, y = _points(), random_assignment()
     centroids = (y.t() @ points) / y.sum(0)[:, None]
-    apart = (points[:, None] - centroids).square()  # (N, K, d)
-    within = (y[:, :, None] * apart).sum((0, 1)) / len(points)
-    expected = len(points) / 2 * torch.log2(points.var(0, correction=0) / within).sum()
+    apart = points[:, None] - centroids  # (N, K, d)
+    within = torch.einsum("nk,nkd,nke->de", y, apart, apart) / len(points)
+    ratio = torch.cov(points.t(), correction=0).det() / within.det()
+    expected = len(points) / 2 * torch.log2(ratio)
     torch.testing.assert_close(_gaussian_bits(points, y), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_no_linear_map_of_the_columns_changes_gaussian_bits():
+    points, y = _points(), random_assignment()
+    mapped = points @ torch.tensor([[1.0, 2, 0], [0, 1e3, 5], [1, 1, 1]]).double()
+    torch.testing.assert_close(_gaussian_bits(mapped, y), _gaussian_bits(points, y))
+    # Nor do columns that say the same again.
+    twice = torch.cat([points, points[:, :2] - points[:, 1:]], 1)
+    torch.testing.assert_close(_gaussian_bits(twice, y), _gaussian_bits(points, y))
 
 
 def test_gaussian_bits_gradcheck_and_replicas():

@@ -9,6 +9,7 @@ Not in the paper. Matrices are symmetric scipy CSR without self-loops, because m
 on hard clusters, for which dense assignments (N, K) are not needed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,10 @@ from scipy.special import gammaln, xlogy
 
 from user_dgl.features.rows import ALL, Rows
 from user_dgl.losses.code_length import EdgeSums, edge_bits
+
+# A function of clusters (n,) and their number K, whose result maps rows of own nodes to the log
+# likelihood (rows, K) of their features in each cluster, less one that is the same in all.
+FeatureScores = Callable[[np.ndarray, int], Callable[[slice], np.ndarray]]
 
 # Shapes of the gamma prior that are tried. They reach from rates that share nothing (1/16) to rates
 # that are almost equal (4096).
@@ -267,7 +272,14 @@ def word_scores(
     -------
     float64 (F, K)
         Finite. 0 for an empty cluster, and for a column without an occurrence.
+
+    Raises
+    ------
+    ValueError
+        ``concentration`` is not more than 0.
     """
+    if concentration <= 0:
+        raise ValueError(f"concentration: expected more than 0, got {concentration}")
     sums = held.sum(cluster_sums(words, clusters, num_clusters))
     counts = np.ascontiguousarray(sums.T)  # (F, K)
     in_column, in_cluster = counts.sum(1, keepdims=True), counts.sum(0)
@@ -283,8 +295,7 @@ def refine(
     num_clusters: int,
     steps: int,
     rng: np.random.Generator,
-    words: sp.csr_matrix | None = None,
-    concentration: float = 1.0,
+    feature_scores: FeatureScores | None = None,
     held: Rows = ALL,
 ) -> np.ndarray:
     r"""Move nodes to more likely clusters: classification EM (Celeux and Govaert, 1992).
@@ -295,16 +306,18 @@ def refine(
     .. math::
         \arg\max_k \sum_j A_{ij} \log \lambda_{c_j k}
         - d_i \sum_l \lambda_{kl} \frac{v_l}{2m}
-        + \sum_j X_{ij} \log \frac{p(j | k)}{p(j)}
+        + \log p(x_i | k)
 
-    where the last sum is there only with ``words`` (see `word_scores`). Of the nodes that would
-    gain, a random half moves, because neighbours that all move at once can change places for ever.
-    It stops when at most one node in 10,000 would gain.
+    where the last term is there only with ``feature_scores``; of words it is
+    :math:`\sum_j X_{ij} \log (p(j | k) / p(j))` (`word_scores`). Of the nodes that would gain, a
+    random half moves, because neighbours that all move at once can change places for ever. It stops
+    when at most one node in 10,000 would gain.
 
-    A node without edges and words keeps its cluster. A cluster with nodes keeps at least one: if
-    all of them would leave in a step and none would come, then the one that gains least stays. An
-    empty cluster may be filled. Nothing says that the likelihood is higher in the end; it nearly
-    always is. Edges only between clusters are found too, if the first clusters show some of it.
+    A node that fits to all clusters alike, as one without edges and words, keeps its own. A cluster
+    with nodes keeps at least one: if all of them would leave in a step and none would come, then
+    the one that gains least stays. An empty cluster may be filled. Nothing says that the likelihood
+    is higher in the end; it nearly always is. Edges only between clusters are found too, if the
+    first clusters show some of it.
 
     Time of a step is linear in the number of neighbouring clusters of all nodes times K. Memory is
     linear in the edges, the nodes and K x K.
@@ -320,10 +333,7 @@ def refine(
         Most steps.
     rng : numpy.random.Generator
         Says which half moves.
-    words : scipy CSR (n, F), optional
-        0 and 1.
-    concentration : float
-        As for `word_scores`; without ``words`` it counts for nothing.
+    feature_scores : callable, optional
     held : Rows
 
     Returns
@@ -333,32 +343,25 @@ def refine(
     Raises
     ------
     ValueError
-        ``concentration`` is not more than 0, or a first cluster is outside 0..K-1.
+        A first cluster is outside 0..K-1.
     """
-    if concentration <= 0:
-        raise ValueError(f"concentration: expected more than 0, got {concentration}")
     clusters = np.array(clusters, dtype=np.int64)
     if len(clusters) and not 0 <= clusters.min() <= clusters.max() < num_clusters:
         raise ValueError(f"clusters: expected numbers in 0..{num_clusters - 1}")
-    movable = np.diff(adjacency.indptr) > 0
-    if words is not None:
-        movable |= np.diff(words.indptr) > 0
     degree = np.asarray(adjacency.sum(1)).ravel().astype(np.float64)
     prior, num_nodes = RatePrior(), held.count(len(clusters))
     for step in range(steps):
         sums = block_sums(adjacency, clusters, num_clusters, held)
         if step % _PRIOR_EVERY == 0:
             prior = evidence(sums)[1]
-        typical = None
-        if words is not None:
-            typical = word_scores(words, clusters, num_clusters, concentration, held)
+        of_features = feature_scores(clusters, num_clusters) if feature_scores else None
         neighbors = adjacency @ indicator(held.extend(clusters), num_clusters)  # (n, K), sparse
         target, gain = _best_clusters(
-            neighbors.tocsr(), degree, clusters, sums, log_rates(sums, prior), words, typical
+            neighbors.tocsr(), degree, clusters, sums, log_rates(sums, prior), of_features
         )
         sizes = held.sum(np.bincount(clusters, minlength=num_clusters))
         # The only node of a cluster stays, and must not keep the loop going.
-        would = movable & (gain > 0) & (sizes[clusters] > 1)
+        would = (gain > 0) & (sizes[clusters] > 1)
         if held.count(would.sum()) <= _FEW * num_nodes:
             break
         moves = would & (held.own(rng.random(num_nodes)) < 0.5)
@@ -373,8 +376,7 @@ def _best_clusters(
     clusters: np.ndarray,
     sums: np.ndarray,
     logs: np.ndarray,
-    words: sp.csr_matrix | None,
-    typical: np.ndarray | None,
+    of_features: Callable[[slice], np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best cluster of each own node, int64 (n,), and the nats that it gains there, (n,).
 
@@ -388,8 +390,8 @@ def _best_clusters(
         block = slice(start, start + height)
         score = neighbors[block] @ logs
         score -= np.outer(degree[block], expected)
-        if words is not None and typical is not None:
-            score += words[block] @ typical
+        if of_features is not None:
+            score += of_features(block)
         rows = np.arange(len(score))
         best = score.argmax(1)
         difference = score[rows, best] - score[rows, clusters[block]]

@@ -5,12 +5,21 @@ features have the same unit, so they are added without a weight.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.linalg import pinvh
 
-from user_dgl.clustering.block_model import block_bits, block_sums, cluster_sums, indicator
+from user_dgl.clustering.block_model import (
+    FeatureScores,
+    block_bits,
+    block_sums,
+    cluster_sums,
+    indicator,
+    word_scores,
+)
 from user_dgl.features.rows import ALL, Rows
 from user_dgl.losses.code_length import (
     FeatureSums,
@@ -21,6 +30,10 @@ from user_dgl.losses.code_length import (
 
 # A column that varies by less than this share of the largest column's size is constant.
 _LEAST_SPREAD = 1e-5
+# Directions in which the variance within clusters is a smaller share of the largest say nothing.
+_LEAST_WITHIN = 1e-6
+# Rows that are taken to float64 at once.
+_BLOCK_ROWS = 2**16
 
 
 class CodeBits:
@@ -56,25 +69,100 @@ class CodeBits:
     ):
         self.adjacency, self.held = adjacency, held
         self.words = _words(feat, held)
-        self._centred = _varying(components, held) if self.words is None else components[:, :0]
+        self._values = RealValues(components.numpy(), held) if self.words is None else None
 
     def edges(self, clusters: np.ndarray, num_clusters: int) -> float:
         """Bits saved on the edges by clusters (n,) of the own nodes, see `edge_bits`."""
         return block_bits(block_sums(self.adjacency, clusters, num_clusters, self.held))
 
-    def features(self, clusters: np.ndarray, num_clusters: int) -> tuple[float, float]:
-        """Bits saved on the features, and the concentration of the code of words (else 1)."""
-        if self.words is not None:
-            occurrences = self.held.sum(cluster_sums(self.words, clusters, num_clusters))
-            return predictive_feature_bits(FeatureSums(torch.from_numpy(occurrences)))
-        y = indicator(clusters, num_clusters)
-        num_nodes, num_columns = self.held.count(len(clusters)), self._centred.shape[1]
-        points = self._centred.numpy()
-        # The sums of `gaussian_sums`, by sparse products: Y (N, K) is never dense.
-        by_cluster = (y.sum(0).A1, y.T @ points, y.T @ np.square(points))
-        sums = GaussianSums(*(torch.from_numpy(self.held.sum(each)) for each in by_cluster))
-        means = (int((sums.sizes > 0).sum()) - 1) * num_columns
-        return gaussian_bits(sums).item() - means / 2 * math.log2(num_nodes), 1.0
+    def features(self, clusters: np.ndarray, num_clusters: int) -> float:
+        """Bits saved on the features by clusters (n,) of the own nodes."""
+        if self._values is not None:
+            return self._values.bits(clusters, num_clusters)
+        return predictive_feature_bits(self._occurrences(clusters, num_clusters))[0]
+
+    def scores(self, clusters: np.ndarray, num_clusters: int) -> FeatureScores:
+        """How well the features of a node fit to each cluster, for `refine` from these clusters."""
+        if self._values is not None:
+            return self._values.scores
+        words = self.words
+        assert words is not None
+        concentration = predictive_feature_bits(self._occurrences(clusters, num_clusters))[1]
+
+        def scores(clusters: np.ndarray, num_clusters: int) -> Callable[[slice], np.ndarray]:
+            typical = word_scores(words, clusters, num_clusters, concentration, self.held)
+            return lambda rows: words[rows] @ typical
+
+        return scores
+
+    def _occurrences(self, clusters: np.ndarray, num_clusters: int) -> FeatureSums:
+        sums = cluster_sums(self.words, clusters, num_clusters)
+        return FeatureSums(torch.from_numpy(self.held.sum(sums)))
+
+
+class RealValues:
+    """Points of the own nodes, coded by the mean of their cluster and a covariance in common.
+
+    Parameters
+    ----------
+    points : float ndarray (n, d)
+        They are read block by block, so that there is no copy of them.
+    held : Rows
+    """
+
+    def __init__(self, points: np.ndarray, held: Rows = ALL):
+        self._points, self._held, self._number = points, held, held.count(len(points))
+        self._mean, self._columns = np.zeros(points.shape[1]), np.arange(points.shape[1])
+        square = held.sum(sum(np.square(self._rows(block)).sum(0) for block in self._blocks()))
+        self._mean = held.sum(sum(self._rows(block).sum(0) for block in self._blocks()))
+        self._mean /= self._number
+        grams = (rows.T @ rows for rows in map(self._rows, self._blocks()))
+        self._products = held.sum(sum(grams))
+        # What is left of a constant column is the rounding of float32.
+        least = np.square(_LEAST_SPREAD) * square.max(initial=0)
+        self._columns = np.flatnonzero(np.diag(self._products) > least)
+        self._mean = self._mean[self._columns]
+        self._products = self._products[np.ix_(self._columns, self._columns)]
+
+    def bits(self, clusters: np.ndarray, num_clusters: int) -> float:
+        """Bits that clusters (n,) save, less those of their means, see `CodeBits`."""
+        sizes, sums = self._sums(clusters, num_clusters)
+        both = GaussianSums(*(torch.from_numpy(each) for each in (sizes, sums, self._products)))
+        means = (np.count_nonzero(sizes) - 1) * len(self._columns)
+        return gaussian_bits(both).item() - means / 2 * math.log2(self._number)
+
+    def scores(self, clusters: np.ndarray, num_clusters: int) -> Callable[[slice], np.ndarray]:
+        r"""Log likelihood of the points in each cluster, less one that is the same in all.
+
+        .. math:: x_i^T W^{-1} c_k - \tfrac12 c_k^T W^{-1} c_k
+
+        with the symbols of `gaussian_bits`, for points less their mean. 0 in an empty cluster.
+        """
+        sizes, sums = self._sums(clusters, num_clusters)
+        means = sums / np.maximum(sizes, 1)[:, None]
+        if not len(self._columns):
+            return lambda rows: np.zeros((len(clusters[rows]), num_clusters))
+        within = (self._products - sums.T @ means) / self._number
+        slope = pinvh(within, rtol=_LEAST_WITHIN) @ means.T  # (d, K)
+        offset = -np.einsum("kd,dk->k", means, slope) / 2
+        return lambda rows: self._rows(rows) @ slope + offset
+
+    def _blocks(self) -> list[slice]:
+        starts = range(0, max(1, len(self._points)), _BLOCK_ROWS)
+        return [slice(start, start + _BLOCK_ROWS) for start in starts]
+
+    def _rows(self, rows: slice) -> np.ndarray:
+        """Points of some nodes less the mean, without constant columns, float64."""
+        return self._points[rows, self._columns].astype(np.float64) - self._mean
+
+    def _sums(self, clusters: np.ndarray, num_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sizes (K,) of the clusters, and sums (K, d) of their points."""
+        sizes = np.bincount(clusters, minlength=num_clusters).astype(np.float64)
+        sums = sum(
+            indicator(clusters[block], num_clusters).T @ self._rows(block)
+            for block in self._blocks()
+        )
+        return self._held.sum(sizes), self._held.sum(sums)
 
 
 def _words(feat: sp.csr_matrix, held: Rows) -> sp.csr_matrix | None:
@@ -84,16 +172,3 @@ def _words(feat: sp.csr_matrix, held: Rows) -> sp.csr_matrix | None:
         return None
     words = sp.csr_matrix(feat != 0, dtype=np.float64)
     return words[:, np.flatnonzero(held.sum(words.getnnz(axis=0)))]
-
-
-def _varying(components: torch.Tensor, held: Rows) -> torch.Tensor:
-    """Columns less their means, float64, without those that are constant."""
-    values, number = components.double(), held.count(len(components))
-
-    def mean(x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(held.sum(x.sum(0).numpy())) / number
-
-    centred = values - mean(values)
-    spread, size = mean(centred.square()).sqrt(), mean(values.square()).sqrt()
-    # What is left of a constant column is the rounding of float32.
-    return centred[:, spread > _LEAST_SPREAD * size.max()]

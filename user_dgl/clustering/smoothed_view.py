@@ -173,7 +173,7 @@ def smoothed_view(
     adjacency = graph.to_scipy().astype(np.float64)
     if len(reduced) < graph.num_nodes:  # without the halo
         adjacency = adjacency[: len(reduced)]
-    code = CodeBits(adjacency, feat, reduced[:, :width], held)
+    code = CodeBits(adjacency, feat, reduced, held)
     smoothing = Smoothing(graph, weight, engine, held)
     # The features alone must know nothing of the edges.
     only_leading = config.axes == "leading" or (config.axes is None and config.self_share == 1)
@@ -186,7 +186,7 @@ def smoothed_view(
             on_axes = projected(smoothed, basis, width, held)
             clusters = kmeans(on_axes.embedding, num_clusters, seed, _STARTS, held=held)
             edges = code.edges(clusters, num_clusters)
-            words, _ = code.features(clusters, num_clusters)
+            words = code.features(clusters, num_clusters)
             score = score_of(edges + words, clusters, num_clusters, held)
             candidates.append(ViewCandidate(*view, name, edges, words, score))
             axes.append(on_axes.axes)
@@ -197,7 +197,7 @@ def smoothed_view(
     if warnings and config.source == "auto":
         # Features that say nothing would hide the clusters of the graph.
         alone = _shared_graph_view(graph, num_clusters, seed, held)
-        words, _ = code.features(alone.clusters, num_clusters)
+        words = code.features(alone.clusters, num_clusters)
         score = score_of(alone.refined_bits["edges"] + words, alone.clusters, num_clusters, held)
         if score > max(each.score for each in candidates):
             warnings.append("the clusters come from the edges alone, which saves most bits")
@@ -206,7 +206,7 @@ def smoothed_view(
     winner, points = candidates[chosen], on_basis(reduced, axes[chosen])
     embedding = _embedding(smoothing, points, winner)
     first = kmeans(embedding, num_clusters, seed, held=held)
-    bits = code.edges(first, num_clusters) + code.features(first, num_clusters)[0]
+    bits = code.edges(first, num_clusters) + code.features(first, num_clusters)
     if score_of(bits, first, num_clusters, held) < winner.score - _MUCH_LOWER * abs(winner.score):
         first = found[chosen]
     clusters, (edges, words) = _refined(code, first, num_clusters, seed)
@@ -289,20 +289,11 @@ def _refined(
     code: CodeBits, clusters: np.ndarray, num_clusters: int, seed: int
 ) -> tuple[np.ndarray, tuple[float, float]]:
     """Move nodes to save more bits. The clusters stay as they are if that saves none."""
-    edges = code.edges(clusters, num_clusters)
-    words, concentration = code.features(clusters, num_clusters)
-    moved = refine(
-        code.adjacency,
-        clusters,
-        num_clusters,
-        _EM_STEPS,
-        stream_rng(seed, Stream.BLOCK_MODEL),
-        code.words,
-        concentration,
-        code.held,
-    )
-    after = code.edges(moved, num_clusters), code.features(moved, num_clusters)[0]
-    return (moved, after) if sum(after) > edges + words else (clusters, (edges, words))
+    before = code.edges(clusters, num_clusters), code.features(clusters, num_clusters)
+    rng, scores = stream_rng(seed, Stream.BLOCK_MODEL), code.scores(clusters, num_clusters)
+    moved = refine(code.adjacency, clusters, num_clusters, _EM_STEPS, rng, scores, code.held)
+    after = code.edges(moved, num_clusters), code.features(moved, num_clusters)
+    return (moved, after) if sum(after) > sum(before) else (clusters, before)
 
 
 def _canonical(smoothing: Smoothing, reduced: torch.Tensor) -> torch.Tensor | None:

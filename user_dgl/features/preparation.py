@@ -1,4 +1,4 @@
-"""Preparation of sparse node features: weighting, scaling and row norm. All keep X sparse."""
+"""Preparation of node features: weighting, centring, scaling and row norm. Words stay sparse."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -6,10 +6,12 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
-from user_dgl.features.robust import robust_columns
+from user_dgl.features.robust import centred_columns, robust_columns
 
 # Values beyond 2 to this power, or below 2 to minus it, have squares whose sums may leave float32.
 _LARGEST_EXPONENT = 40
+# 2 to a higher power is no number of float32.
+_MOST_EXPONENT = 127
 _BLOCK = 2**22
 
 
@@ -23,16 +25,20 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        columns are reduced by their median and divided by their spread, see
        `user_dgl.features.robust.robust_columns`, and the others are weighted as by ``auto``.
        ``auto`` chooses from the values. Dense real-valued columns of very different scale are
-       scaled as by ``robust``. For the others: if a value is negative, no weighting. If at least
-       half of the entries are zero, and the non-zero values are whole numbers, or are equal within
-       each row (as in a 0/1 row that was scaled): log, then tf-idf. Other values: log.
+       scaled as by ``robust``. For the others: if a value is negative, there is no weighting, and
+       if more than half of the entries are not zero, dense columns are reduced by their mean.
+       Embeddings of texts have a large mean in common, by which all rows look alike. If no value is
+       negative, at least half of the entries are zero, and the non-zero values are whole numbers,
+       or are equal within each row (as in a 0/1 row that was scaled): log, then tf-idf. Other
+       values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
     3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
     Before that, values that are so large or small that their squares leave the range of float32 are
-    multiplied by a power of 2: those of each row with such values, if there is a row norm, else all
-    values. Empty columns and zero rows stay zero. All steps but ``robust`` keep zeros, so sparse
-    features stay sparse.
+    multiplied by a power of 2: those of each row with such values, if there is a row norm and no
+    column is scaled by ``robust`` or reduced by its mean, else all values. Empty columns stay zero,
+    and so do zero rows of sparse features. A column is dense if more than half of its entries are
+    not 0. Only dense columns lose their zeros, so sparse features stay sparse.
 
     Parameters
     ----------
@@ -74,12 +80,17 @@ class FeaturePreparation:
         Sets ``warnings``, lines for the user about columns of very different scale.
         """
         config, feat = self._config, _cleaned(feat)
-        self._robust, self.warnings = robust_columns(feat, config.weighting)
-        rest = self._without_robust(feat)
-        largest = _exponents(rest.data)[1]
-        self._exponent = largest if abs(largest) > _LARGEST_EXPONENT else 0
+        self._columns, self.warnings = robust_columns(feat, config.weighting)
+        centres = self._columns is None and config.weighting == "auto" and _are_real_values(feat)
+        if centres:
+            # Columns that are centred keep their scale relative to the others.
+            self._exponent = _extreme_exponent(feat.data)
+            self._columns = centred_columns(feat, self._exponent)
+        rest = self._without_columns(feat)
+        if not centres:
+            self._exponent = _extreme_exponent(rest.data)
         rest = self._in_range(rest)
-        self._takes_log, takes_idf = _weighting(rest, config.weighting)
+        self._takes_log, takes_idf = _weighting(feat if centres else rest, config.weighting)
         self._idf = _inverse_document_frequency(rest) if takes_idf else None
         feat = self._joined(self._weighted(rest), feat)
         scales = config.max_abs_scale and feat.nnz
@@ -95,7 +106,7 @@ class FeaturePreparation:
             A feature is negative and the weighting takes logarithms.
         """
         feat = _cleaned(feat)
-        rest = self._in_range(self._without_robust(feat))
+        rest = self._in_range(self._without_columns(feat))
         if self._takes_log and rest.nnz and rest.data.min() < 0:
             raise InputError(
                 "negative features: the features of the fit had none, so their weighting takes "
@@ -103,12 +114,14 @@ class FeaturePreparation:
             )
         return self._scaled(self._joined(self._weighted(rest), feat))
 
-    def _without_robust(self, feat: sp.csr_matrix) -> sp.csr_matrix:
-        """Set the columns that are scaled apart to 0; the same matrix if there are none."""
-        if self._robust is None:
+    def _without_columns(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Set the columns of `ScaledColumns` to 0; the same matrix if there are none."""
+        if self._columns is None:
             return feat
+        if len(self._columns.places) == feat.shape[1]:
+            return sp.csr_matrix(feat.shape, dtype=feat.dtype)
         kept = np.ones(feat.shape[1], dtype=np.float32)
-        kept[self._robust.places] = 0
+        kept[self._columns.places] = 0
         rest = feat.copy()
         rest.data *= kept[rest.indices]
         rest.eliminate_zeros()
@@ -116,18 +129,21 @@ class FeaturePreparation:
 
     def _joined(self, rest: sp.csr_matrix, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Put the scaled columns of ``feat`` into ``rest``, which has none of them."""
-        if self._robust is None:
+        if self._columns is None:
             return rest
-        scaled = self._robust.scale(feat).tocoo()
-        columns = self._robust.places[scaled.col]
+        scaled = self._columns.scale(feat)
+        if len(self._columns.places) == feat.shape[1]:
+            return scaled
+        scaled = scaled.tocoo()
+        columns = self._columns.places[scaled.col]
         return rest + sp.csr_matrix((scaled.data, (scaled.row, columns)), shape=feat.shape)
 
     def _in_range(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Multiply values whose squares leave the range of float32 by a power of 2."""
-        if self._config.row_norm == "none" or self._robust is not None:
+        if self._config.row_norm == "none" or self._columns is not None:
             if self._exponent:
                 feat.data = np.ldexp(feat.data, -self._exponent)
-        elif max(map(abs, _exponents(feat.data))) > _LARGEST_EXPONENT:
+        elif any(map(_is_extreme, _exponents(feat.data))):
             # The row norm divides each row by its own scale, so that a factor has no effect.
             sizes = abs(feat).max(axis=1).toarray().ravel()
             exponents = np.frexp(sizes)[1]
@@ -162,6 +178,21 @@ def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
     feat.sum_duplicates()
     feat.eliminate_zeros()
     return feat
+
+
+def _are_real_values(feat: sp.csr_matrix) -> bool:
+    """Whether most entries are not 0, and some are negative."""
+    return 2 * feat.nnz > feat.shape[0] * feat.shape[1] and feat.data.min() < 0
+
+
+def _is_extreme(exponent: int) -> bool:
+    return abs(exponent) > _LARGEST_EXPONENT
+
+
+def _extreme_exponent(values: np.ndarray) -> int:
+    """Power of 2 of the largest value, if its square leaves the range of float32, else 0."""
+    largest = min(_exponents(values)[1], _MOST_EXPONENT)
+    return largest if _is_extreme(largest) else 0
 
 
 def _exponents(values: np.ndarray) -> tuple[int, int]:

@@ -24,9 +24,11 @@ from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph import Graph
 from user_dgl.graph.ops import between_weight
 
-# Smallest share of a column's variance that is assumed within clusters. It limits the bits of a
-# column that is constant in every cluster, whose code length has no lower bound.
+# Smallest variance that is assumed in a direction, where each column has variance 1. It limits the
+# bits of a column that is constant in every cluster, whose code length has no lower bound.
 _LEAST_WITHIN = 1e-6
+# Roundings of a sum of squares, at most, by which it differs from what it is.
+_ROUNDINGS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,17 +240,17 @@ class GaussianSums:
         :math:`n_k = \\sum_i Y_{ik}`.
     sums : Tensor (..., K, d)
         :math:`\\sum_i Y_{ik} x_i`.
-    squares : Tensor (..., K, d)
-        :math:`\\sum_i Y_{ik} x_i^2`, column by column.
+    products : Tensor (d, d)
+        :math:`\\sum_i x_i x_i^T`, which no assignment has a part in.
     """
 
     sizes: torch.Tensor
     sums: torch.Tensor
-    squares: torch.Tensor
+    products: torch.Tensor
 
     def __add__(self, other: "GaussianSums") -> "GaussianSums":
         return GaussianSums(
-            self.sizes + other.sizes, self.sums + other.sums, self.squares + other.squares
+            self.sizes + other.sizes, self.sums + other.sums, self.products + other.products
         )
 
 
@@ -263,31 +265,30 @@ def gaussian_sums(points: torch.Tensor, assignment: torch.Tensor) -> GaussianSum
     assignment : Tensor (N, K) or (N, R, K)
         Y; each row adds up to 1.
     """
-    shape = (*assignment.shape[1:], points.shape[1])
     by_column = assignment.flatten(1).t()  # (K, N) or (R K, N)
-    return GaussianSums(
-        assignment.sum(0),
-        (by_column @ points).view(shape),
-        (by_column @ points.square()).view(shape),
-    )
+    sums = (by_column @ points).view(*assignment.shape[1:], points.shape[1])
+    return GaussianSums(assignment.sum(0), sums, points.t() @ points)
 
 
 def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     r"""Bits that the clusters save in the code of real-valued columns.
 
     .. math::
-        B_G = \frac N2 \sum_j \log_2 \frac{s_j^2}{s_{j,\mathrm{within}}^2}, \qquad
-        s_{j,\mathrm{within}}^2 = \frac1N \sum_{ik} Y_{ik} (x_{ij} - c_{kj})^2
+        B_G = \frac N2 \log_2 \frac{\det T}{\det W}, \qquad
+        T = \frac1N \sum_i (x_i - m)(x_i - m)^T, \qquad
+        W = \frac1N \sum_{ik} Y_{ik} (x_i - c_k)(x_i - c_k)^T
 
-    Each column is coded by the mean of the cluster and a variance within clusters that all clusters
-    share, instead of by the mean and the variance :math:`s_j^2` of all nodes. Without the entropy
-    of the clusters, this is the gain in the classification likelihood of a Gaussian mixture with
-    one common diagonal covariance (Celeux and Govaert, 1992 and 1995). It is not in the paper. The
-    columns are taken as independent, so the caller should whiten them. The precision to which the
+    Each node is coded by the mean :math:`c_k` of its cluster and a covariance within clusters that
+    all clusters share, instead of by the mean m and the covariance of all nodes. Without the
+    entropy of the clusters, this is the gain in the classification likelihood of a Gaussian mixture
+    with one common covariance (Friedman and Rubin, 1967; Celeux and Govaert, 1992 and 1995). It is
+    not in the paper. No linear map of the columns changes it, so neither their scales nor their
+    correlations matter: columns that say the same are not counted twice. The precision to which the
     values are coded does not matter, because it is the same in both codes.
 
-    The value is not negative. It is 0 for one cluster. A constant column saves nothing. At most
-    all but 1e-6 of the variance of a column is between clusters, else the bits would be infinite.
+    The value is not negative. It is 0 for one cluster. A constant column, or one that is a linear
+    function of others, saves nothing. At most all but 1e-6 of the variance in a direction is
+    between clusters, else the bits would be infinite.
 
     Parameters
     ----------
@@ -297,19 +298,27 @@ def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     -------
     Tensor (...)
 
-    >>> sums = GaussianSums(torch.tensor([2.0, 2.0]), *torch.tensor([[[2.0], [-2.0]], [[2.5]] * 2]))
-    >>> round(gaussian_bits(sums).item(), 3)  # variances 1.25 and 0.25
+    >>> both = GaussianSums(
+    ...     torch.tensor([2.0, 2.0]), torch.tensor([[2.0], [-2.0]]), torch.tensor([[5.0]])
+    ... )
+    >>> round(gaussian_bits(both).item(), 3)  # variances 1.25 and 0.25
     4.644
     """
-    size = sums.sizes.unsqueeze(-1)  # (..., K, 1)
-    number = size.sum(-2)  # (..., 1)
-    one = torch.ones_like(size)
-    square_of_means = sums.sums.square() / size.where(size > 0, one)  # n_k c_k^2
-    square = sums.squares.sum(-2)  # (..., d)
-    within = square - square_of_means.sum(-2)
-    spread = square - sums.sums.sum(-2).square() / number.where(number > 0, one[..., 0, :])
+    # Differences of sums, so that float32 would lose what they differ by.
+    sizes, by_cluster, products = (x.double() for x in (sums.sizes, sums.sums, sums.products))
+    number, size = sizes.sum(-1), sizes.unsqueeze(-1)  # (...), (..., K, 1)
+    # With rows s_k / sqrt(n_k), S^T S are the products of the means. An empty cluster has none.
+    apart = by_cluster / size.where(size > 0, torch.ones_like(size)).sqrt()
+    mean = by_cluster.sum(-2) / number.clamp_min(1e-300).sqrt().unsqueeze(-1)
+    of_all = products - mean.unsqueeze(-1) * mean.unsqueeze(-2)
+    within = products - apart.mT @ apart
     # A variance that is smaller than the rounding error of its sums is 0.
-    varies = spread > torch.finfo(spread.dtype).eps * square
-    spread = spread.where(varies, torch.ones_like(spread))
-    share = (within / spread).clamp(_LEAST_WITHIN, 1.0).where(varies, torch.ones_like(spread))
-    return -number[..., 0] / 2 * torch.log2(share).sum(-1)
+    square, spread = products.diagonal(), of_all.diagonal(dim1=-2, dim2=-1)
+    varies = spread > _ROUNDINGS * torch.finfo(sums.products.dtype).eps * square
+    scale = spread.where(varies, torch.ones_like(spread)).rsqrt().where(varies, 0 * spread)
+    scale = scale.unsqueeze(-1) * scale.unsqueeze(-2)
+    alone, rest = (
+        torch.linalg.eigvalsh(scale * each).clamp_min(_LEAST_WITHIN) for each in (of_all, within)
+    )
+    bits = number / 2 * (torch.log2(alone) - torch.log2(rest)).sum(-1)
+    return bits.to(sums.sums.dtype)
