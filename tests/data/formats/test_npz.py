@@ -1,4 +1,4 @@
-"""npz files: counts of the published ones, three layouts, and what is refused."""
+"""npz files: counts of the published ones, four layouts, and what is refused."""
 
 import pickle
 import zipfile
@@ -150,6 +150,56 @@ def test_features_and_labels_may_be_absent(tmp_path):
     path = write(tmp_path / "graph.npz", as_parts("adj", ADJACENCY))
     assert load_npz(path).feat is None
     assert load_npz(path).labels is None
+
+
+EDGES = np.array([[0, 1], [1, 2], [2, 2], [0, 1]])
+
+
+@pytest.mark.parametrize("names", [("node_features", "node_labels"), ("x", "y")])
+def test_list_of_edges(names, tmp_path):
+    """Node 3 has no edge: the number of nodes is that of the features."""
+    arrays = dict(zip(names, (FEATURES.toarray(), LABELS), strict=True))
+    masks = {"train_masks": np.ones((3, 4), dtype=bool)}
+    for given in ({"edges": EDGES}, {"edge_index": np.vstack([EDGES, EDGES[:, ::-1]]).T}):
+        data = load_npz(write(tmp_path / "graph.npz", {**given, **arrays, **masks}))
+        assert data.graph.keys.tolist() == [1, 6]
+        assert data.num_nodes == 4
+        np.testing.assert_array_equal(data.feat.toarray(), FEATURES.toarray())
+        assert data.labels.tolist() == [1, 0, 1, 0]
+        assert any("merged" in note for note in data.notes)
+        assert not any("directed" in note for note in data.notes)
+    alone = load_npz(write(tmp_path / "graph.npz", {"edges": EDGES}))
+    assert alone.num_nodes == 3
+    assert alone.feat is None
+    assert alone.labels is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"edges": EDGES.T}, r"edges of shape \(2, 4\): expected \(number of edges, 2\)"),
+        ({"edge_index": EDGES}, r"edge_index of shape \(4, 2\): expected \(2, number of edges\)"),
+        ({"edges": EDGES + 0.5}, "edges: expected an array of pairs of whole numbers"),
+        ({"edges": EDGES, "y": LABELS[:2]}, "edges: "),
+    ],
+)
+def test_wrong_lists_of_edges_are_refused(given, said, tmp_path):
+    with pytest.raises(InputError, match=said):
+        load_npz(write(tmp_path / "graph.npz", given))
+
+
+def test_dense_features_beside_the_parts_of_the_adjacency(tmp_path):
+    arrays = {**as_parts("adj", ADJACENCY), "attr_matrix": FEATURES.toarray(), "labels": LABELS}
+    data = load_npz(write(tmp_path / "graph.npz", arrays))
+    np.testing.assert_array_equal(data.feat.toarray(), FEATURES.toarray())
+    assert not any("not read" in note for note in data.notes)
+
+
+def test_arrays_that_are_not_read_are_named(tmp_path):
+    """Features under another name must not be left out in silence."""
+    data = load_npz(write(tmp_path / "graph.npz", parts(embedding=FEATURES.toarray())))
+    (note,) = (note for note in data.notes if "not read" in note)
+    assert note.startswith("arrays not read: embedding; ")
 
 
 def test_dense_members(tmp_path):

@@ -1,13 +1,18 @@
 """Read and write graphs in ``.npz`` files. Arrays of objects are read by the restricted unpickler.
 
-Three layouts can be read:
+Four layouts can be read:
 
 - the parts of CSR matrices: ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``, and
-  perhaps ``attr_*`` and ``labels`` (gnn-benchmark, Pro-GNN); `write_npz` adds ``node_ids``;
+  perhaps ``attr_*`` or a dense ``attr_matrix``, and ``labels`` (gnn-benchmark, Pro-GNN);
+  `write_npz` adds ``node_ids``;
 - whole matrices: ``adj_matrix``, and perhaps ``node_attr`` and ``node_label`` (GraphData);
+- lists of edges: ``edges`` (M, 2), each edge once, or ``edge_index`` (2, M), each direction, and
+  perhaps ``node_features`` and ``node_labels``, or ``x`` and ``y`` (the heterophilous graphs of
+  Platonov et al., 2023; arrays of PyTorch Geometric);
 - a file of ``scipy.sparse.save_npz``, which contains only an adjacency matrix.
 """
 
+import re
 import zipfile
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -22,7 +27,9 @@ from user_dgl.data.reading.matrices import (
     check_indices,
     check_shape,
     csr_from_parts,
+    graph_from_entries,
     graph_from_matrix,
+    graph_from_pairs,
 )
 from user_dgl.data.reading.unpickle import restricted_load
 from user_dgl.errors import InputError
@@ -31,10 +38,16 @@ from user_dgl.graph import Graph
 _PARTS = ("data", "indices", "indptr", "shape")
 # An array, or the object in a pickled array.
 Member: TypeAlias = np.ndarray | sp.csr_matrix | dict | list
+# Names of the features and labels beside a list of edges.
+_FEATURES, _LABELS = ("node_features", "x", "features"), ("node_labels", "y", "labels")
+# Arrays that hold neither edges nor features nor labels, as far as anybody knows.
+_OTHERS = re.compile(
+    r"(node|attr|class)_names|idx_to_\w+|idx_(train|val|test)|metadata|\w*masks?|num_nodes"
+)
 
 
 def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
-    """Load graph, features and labels of an npz file in any of the three layouts.
+    """Load graph, features and labels of an npz file in any of the four layouts.
 
     Parameters
     ----------
@@ -54,28 +67,47 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
         than arrays and CSR matrices; features or labels do not fit the adjacency matrix.
     """
     names = member_names(path)
-    node_ids = None
+    edges = next((name for name in ("edges", "edge_index") if name in names), None)
+    adjacency, features, labels, node_ids = None, None, None, None
+    read = {f"{prefix}_{part}" for prefix in ("adj", "attr") for part in _PARTS}
+
+    def first(*choices: str) -> Member | None:
+        name = next((name for name in choices if name in names), None)
+        read.add(name or "")
+        return None if name is None else read_member(path, name)
+
     if "adj_data" in names:
         adjacency = _from_parts(path, names, "adj_")
-        features = _from_parts(path, names, "attr_") if "attr_data" in names else None
-        labels = read_member(path, "labels") if "labels" in names else None
-        node_ids = read_member(path, "node_ids") if "node_ids" in names else None
+        by_parts = "attr_data" in names
+        features = _from_parts(path, names, "attr_") if by_parts else first("attr_matrix")
+        labels, node_ids = first("labels"), first("node_ids")
     elif "adj_matrix" in names:
-        adjacency, features, labels = (
-            read_member(path, name) if name in names else None
-            for name in ("adj_matrix", "node_attr", "node_label")
-        )
+        adjacency = first("adj_matrix")
+        features, labels = first("node_attr"), first("node_label")
     elif "format" in names:
-        adjacency, features, labels = load_sparse(path), None, None
+        adjacency, read = load_sparse(path), names
+    elif edges is not None:
+        features, labels = first(*_FEATURES), first(*_LABELS)
     else:
         raise InputError(
             f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected adj_data, "
-            "adj_indices, adj_indptr, adj_shape; or adj_matrix; or a scipy.sparse.save_npz file"
+            "adj_indices, adj_indptr, adj_shape; or adj_matrix; or edges or edge_index; or a "
+            "scipy.sparse.save_npz file"
         )
     adjacency, features, labels, node_ids = (
         _array_or_matrix(value, path) for value in (adjacency, features, labels, node_ids)
     )
-    graph, notes = graph_from_matrix(adjacency, path)
+    if edges is None:
+        graph, notes = graph_from_matrix(adjacency, path)
+    else:
+        rows = [each.shape[0] for each in (labels, features) if each is not None and each.ndim]
+        graph, notes = _from_edges(path, first(edges), edges, rows[0] if rows else None)
+    unread = sorted(name for name in names - read if not _OTHERS.fullmatch(name))
+    if unread:
+        notes.append(
+            f"arrays not read: {', '.join(unread)}; those of features are attr_* or attr_matrix "
+            "beside adj_data, node_attr beside adj_matrix, node_features or x beside edges"
+        )
     if labels is not None:
         if labels.shape != (graph.num_nodes,):
             raise InputError(
@@ -194,6 +226,26 @@ def _from_parts(path: Path, names: set[str], prefix: str) -> sp.csr_matrix:
         raise InputError(f"{path}: lacks {', '.join(missing)}: expected all parts of a CSR matrix")
     data, indices, indptr, shape = (read_member(path, prefix + part) for part in _PARTS)
     return csr_from_parts(data, indices, indptr, shape, path)
+
+
+def _from_edges(
+    path: Path, ends: Member | None, name: str, num_nodes: int | None
+) -> tuple[Graph, list[str]]:
+    """Graph of a list of edges, and notes; without ``num_nodes`` of the nodes in the list."""
+    if not isinstance(ends, np.ndarray) or ends.ndim != 2 or ends.dtype.kind not in "iu":
+        raise InputError(f"{path}: {name}: expected an array of pairs of whole numbers")
+    place = 0 if name == "edge_index" else 1
+    if ends.shape[place] != 2:
+        shape = "(2, number of edges)" if place == 0 else "(number of edges, 2)"
+        raise InputError(f"{path}: {name} of shape {ends.shape}: expected {shape}")
+    ends = ends if place == 0 else ends.T
+    if num_nodes is None:
+        num_nodes = int(ends.max(initial=-1)) + 1
+    make = graph_from_entries if place == 0 else graph_from_pairs
+    try:
+        return make(num_nodes, *ends)
+    except InputError as error:
+        raise InputError(f"{path}: {name}: {error}") from None
 
 
 def _array_or_matrix(value: Member | None, path: Path) -> np.ndarray | sp.spmatrix | None:
