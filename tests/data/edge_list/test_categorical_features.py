@@ -30,6 +30,14 @@ def test_file(files):
         load_edge_list(*files)
 
 
+@pytest.mark.parametrize("cells", ["0,1,1", "0.5 -1e-3 2", "[1; 2]"])
+def test_numbers_in_one_cell_are_no_categories(files, cells):
+    edges, features = files
+    features.write_text("id\tfeature\n" + "".join(f"{name}\t{cells}\n" for name in "abc"))
+    with pytest.raises(InputError, match="each of its numbers in a column of its own"):
+        load_edge_list(edges, features)
+
+
 def test_rows_stay_with_their_ids(files):
     """The rows of the file are in another order than the nodes."""
     edges, features = files

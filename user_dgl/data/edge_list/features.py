@@ -30,6 +30,8 @@ from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
 _DIGITS = re.compile(r"-?[0-9]+(\.0*)?")
+# Several numbers in one cell, quoted.
+_LIST = re.compile(r"""['"]\[?\s*[-+.\deE]+(\s*[\s,;|]\s*[-+.\deE]+)+\s*]?['"]""")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,9 @@ def _read_text(text: TextFile, edge_names: np.ndarray, missing: str, categorical
     texts = [c for c in kept if c in roles.texts]
     if texts and categorical == "refuse":
         name, example = _name(text, texts[0]), _example(text, texts[0])
-        raise text.error(0, f"column {name} has text, such as {example}: {ADVICE}")
+        listed = _LIST.fullmatch(example)
+        advice = "write each of its numbers in a column of its own" if listed else ADVICE
+        raise text.error(0, f"column {name} has text, such as {example}: {advice}")
     encoder = CategoryEncoder()
     encoded = _encoded(text, {c: columns[c] for c in texts}, encoder)
     kept = [c for c in kept if c not in texts]
