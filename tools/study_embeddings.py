@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""How the default does on real-valued features, such as embeddings of texts, beside the floors.
+
+``python tools/study_embeddings.py [--sets NAME ...] [--seeds 0-9] [--results FOLDER]``
+
+The words of citation graphs are replaced by real values of three kinds, which are the same for all
+seeds:
+
+- components: the 128 leading components of their tf-idf;
+- embedding: these, rotated, with a large mean in common and one column that is large in all rows,
+  scaled to norm 1, as language models give them;
+- mean of word vectors: the mean over the words of a text of vectors with 100 columns, half of which
+  are the leading components of the words and half of which is noise.
+
+``configs/default.yaml`` runs on each graph as it is, and with 50 % of random edges added. The
+script writes FOLDER/embeddings.csv and .md. Labels are read by the metrics only.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from reproduction.plan import DATASETS
+from reproduction.summary import (
+    ENOUGH,
+    LEGEND,
+    PAIRED_LEGEND,
+    markdown,
+    mean_std,
+    paired,
+    with_foot,
+)
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from user_dgl.config import default_config, load_config
+from user_dgl.data import AttributedGraph, load_data
+from user_dgl.data.formats.npz import write_npz
+from user_dgl.pipeline.train import train
+
+RESULTS = Path(__file__).with_name("results")
+SETS = ("cora", "citeseer", "acm", "cora_ml", "dblp")
+RATES = (0, 50)
+COMPONENTS, WORD_COLUMNS = 128, 50
+FLOORS = {"floors": "", "floors_prepared": "prepared_"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, default=list(SETS))
+    parser.add_argument("--seeds", default="0-9", metavar="0-9", help="first and last seed")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    arguments = parser.parse_args(argv)
+    low, _, high = arguments.seeds.partition("-")
+    file = arguments.results / "embeddings.csv"
+    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+    known = {(row["set"], row["features"], row["rate"], row["seed"]) for row in rows}
+    for name in arguments.sets:
+        settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
+        config = load_config(default_config(), [*settings, "model.num_clusters=2"])
+        data = load_data(config.data)
+        for kind, make in KINDS.items():
+            values = sp.csr_matrix(make(data.feat).astype(np.float32))
+            embedded = AttributedGraph(data.graph, values, data.labels)
+            for rate in RATES:
+                for seed in range(int(low), int(high or low) + 1):
+                    if (name, kind, rate, seed) in known:
+                        continue
+                    key = {"set": name, "features": kind, "rate": rate, "seed": seed}
+                    rows.append(key | scores(embedded, rate, seed))
+                    pd.DataFrame(rows).to_csv(
+                        file, index=False, lineterminator="\n", float_format="%.4f"
+                    )
+                print(name, kind, rate, flush=True)
+    file.with_suffix(".md").write_text(report(pd.DataFrame(rows)), encoding="utf-8")
+    return 0
+
+
+def components(words: sp.csr_matrix) -> np.ndarray:
+    """The leading components (N, 128) of the tf-idf of words (N, F)."""
+    tfidf = TfidfTransformer().fit_transform(abs(words))
+    return TruncatedSVD(COMPONENTS, random_state=0).fit_transform(tfidf)
+
+
+def embedding(words: sp.csr_matrix) -> np.ndarray:
+    """`components` with the geometry of a language model's embeddings: rows of norm 1."""
+    rng = np.random.default_rng(0)
+    values = components(words)
+    rotation = np.linalg.qr(rng.standard_normal((COMPONENTS, COMPONENTS)))[0]
+    values = values / values.std() @ rotation + 2 * rng.standard_normal(COMPONENTS)
+    values[:, 3] += 20
+    return normalize(values)
+
+
+def mean_of_word_vectors(words: sp.csr_matrix) -> np.ndarray:
+    """Means (N, 100) over the words of each row; the word vectors are half noise."""
+    rng = np.random.default_rng(0)
+    tfidf = TfidfTransformer().fit_transform(abs(words))
+    of_words = TruncatedSVD(WORD_COLUMNS, random_state=0).fit(tfidf).components_.T
+    noise = rng.standard_normal((2, *of_words.shape))
+    vectors = np.hstack([noise[0] + of_words / of_words.std(), noise[1]])
+    in_common = 0.3 * rng.standard_normal(2 * WORD_COLUMNS)
+    return normalize(sp.csr_matrix(words != 0, dtype=float), norm="l1") @ vectors + in_common
+
+
+KINDS: dict[str, Callable[[sp.csr_matrix], np.ndarray]] = {
+    "components": components,
+    "embedding": embedding,
+    "mean of word vectors": mean_of_word_vectors,
+}
+
+
+def scores(data: AttributedGraph, rate: int, seed: int) -> dict[str, float]:
+    """NMI in percent of the default and of the four floors."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.npz"
+        with open(file, "wb") as out:
+            write_npz(out, data)
+        noise = [f"data.noise={{kind: random_flip, rate: {rate / 100}}}"] if rate else []
+        settings = [
+            "data.kind=npz",
+            f"data.path={file}",
+            *noise,
+            f"model.num_clusters={data.labels.max() + 1}",
+            f"seed={seed}",
+            "eval.floors=true",
+        ]
+        config = load_config(default_config(), settings)
+        result = train(config, Path(folder) / "run", lambda line: None)
+    found = {"default": result["metrics"]["nmi"]}
+    for section, prefix in FLOORS.items():
+        found |= {prefix + name: of_floor["nmi"] for name, of_floor in result[section].items()}
+    return found
+
+
+def report(rows: pd.DataFrame) -> str:
+    """Return the Markdown page."""
+    floors = [name for name in rows if name.endswith("_kmeans")]
+    lines = ["# embeddings", "", "Made by `python tools/study_embeddings.py`.", ""]
+    lines += [LEGEND + " " + PAIRED_LEGEND, ""]
+    lines += [
+        "Words replaced by real values; 50: half as many random edges added. The best floor is the "
+        "one of the highest mean among features and smoothed features, raw and prepared, with "
+        "k-means.",
+        "",
+    ]
+    body = []
+    groups = rows.groupby(["set", "features", "rate"], sort=False)
+    for (name, kind, rate), of in groups:
+        seeds = of["seed"].nunique()
+        best = of[floors].mean().idxmax()
+        body.append(
+            [name, kind, str(rate), mean_std(of["default"], seeds, ENOUGH)]
+            + [best, mean_std(of[best], seeds, ENOUGH)]
+            + [paired(of["default"] - of[best], seeds, ENOUGH)]
+        )
+    heads = ["graph", "features", "% flips", "`configs/default.yaml`", "best floor", "its NMI"]
+    lines += markdown([*heads, "difference"], body)
+    return "\n".join(with_foot(lines)).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
