@@ -155,11 +155,9 @@ def report(rows: pd.DataFrame) -> str:
     for (name, kind, rate), of in groups:
         seeds = of["seed"].nunique()
         best = of[floors].mean().idxmax()
-        body.append(
-            [name, kind, str(rate), mean_std(of["default"], seeds, ENOUGH)]
-            + [best, mean_std(of[best], seeds, ENOUGH)]
-            + [paired(of["default"] - of[best], seeds, ENOUGH)]
-        )
+        ours, its = (mean_std(of[column], seeds, ENOUGH) for column in ("default", best))
+        difference = paired(of["default"] - of[best], seeds, ENOUGH)
+        body.append([name, kind, str(rate), ours, best, its, difference])
     heads = ["graph", "features", "% flips", "`configs/default.yaml`", "best floor", "its NMI"]
     lines += markdown([*heads, "difference"], body)
     return "\n".join(with_foot(lines)).rstrip() + "\n"

@@ -163,3 +163,20 @@ def test_constant_values_fit_to_all_clusters_alike():
     clusters = np.repeat([0, 1, 2], 20)
     assert values.bits(clusters, 3) == 0
     assert not values.scores(clusters, 3)(slice(0, 60)).any()
+
+
+def test_clusters_by_chance_save_no_bits_of_as_many_columns_as_nodes():
+    rng = np.random.default_rng(0)
+    values = RealValues(rng.normal(size=(60, 60)).astype(np.float32))
+    assert values.bits(rng.integers(0, 3, 60), 3) < 0
+
+
+def test_a_column_that_the_clusters_determine_counts_in_bits_and_scores():
+    """The covariance within clusters has no inverse there; its least eigenvalue is 1e-6."""
+    rng = np.random.default_rng(0)
+    clusters = np.repeat([0, 1, 2], 20)
+    sign = np.where(clusters == 0, 1.0, -1.0)
+    values = RealValues(np.column_stack([rng.normal(size=(60, 2)), sign]).astype(np.float32))
+    assert values.bits(clusters, 3) > 30 * math.log2(1e6) - 30
+    scores = values.scores(clusters, 3)(slice(0, 60))
+    assert (scores[:20, 0] > scores[:20, 1:].max(1) + 1000).all()

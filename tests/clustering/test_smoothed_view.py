@@ -181,7 +181,7 @@ def test_words_move_nodes_whose_edges_say_nothing():
 
 
 def test_real_values_count_when_nodes_move():
-    """Where the edges say nothing, no node leaves the cluster that its values say."""
+    """Where the edges say nothing, nodes move to the clusters that their values say."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 100)
     values = (rng.normal(size=(300, 6)) + 3 * np.eye(3, 6)[labels]).astype(np.float32)

@@ -5,12 +5,12 @@ features have the same unit, so they are added without a weight.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.linalg import pinvh
+from scipy.linalg import eigh
 
 from user_dgl.clustering.block_model import (
     FeatureScores,
@@ -22,6 +22,7 @@ from user_dgl.clustering.block_model import (
 )
 from user_dgl.features.rows import ALL, Rows
 from user_dgl.losses.code_length import (
+    LEAST_WITHIN,
     FeatureSums,
     GaussianSums,
     gaussian_bits,
@@ -30,8 +31,7 @@ from user_dgl.losses.code_length import (
 
 # A column that varies by less than this share of the largest column's size is constant.
 _LEAST_SPREAD = 1e-5
-# Directions in which the variance within clusters is a smaller share of the largest say nothing.
-_LEAST_WITHIN = 1e-6
+_NODES_PER_COLUMN = 4
 # Rows that are taken to float64 at once.
 _BLOCK_ROWS = 2**16
 
@@ -103,21 +103,24 @@ class CodeBits:
 class RealValues:
     """Points of the own nodes, coded by the mean of their cluster and a covariance in common.
 
+    With as many columns as nodes, clusters drawn by chance would leave no variance in some
+    direction, and save bits without limit. So at most a column for four nodes is used.
+
     Parameters
     ----------
     points : float ndarray (n, d)
-        They are read block by block, so that there is no copy of them.
+        Leading components first. They are read block by block, so that there is no copy of them.
     held : Rows
     """
 
     def __init__(self, points: np.ndarray, held: Rows = ALL):
-        self._points, self._held, self._number = points, held, held.count(len(points))
-        self._mean, self._columns = np.zeros(points.shape[1]), np.arange(points.shape[1])
-        square = held.sum(sum(np.square(self._rows(block)).sum(0) for block in self._blocks()))
-        self._mean = held.sum(sum(self._rows(block).sum(0) for block in self._blocks()))
-        self._mean /= self._number
-        grams = (rows.T @ rows for rows in map(self._rows, self._blocks()))
-        self._products = held.sum(sum(grams))
+        self._held, self._number = held, held.count(len(points))
+        self._points = points[:, : max(1, self._number // _NODES_PER_COLUMN)]
+        width = self._points.shape[1]
+        self._mean, self._columns = np.zeros(width), np.arange(width)
+        square = held.sum(sum(np.square(rows).sum(0) for rows in self._blocks()))
+        self._mean = held.sum(sum(rows.sum(0) for rows in self._blocks())) / self._number
+        self._products = held.sum(sum(rows.T @ rows for rows in self._blocks()))
         # What is left of a constant column is the rounding of float32.
         least = np.square(_LEAST_SPREAD) * square.max(initial=0)
         self._columns = np.flatnonzero(np.diag(self._products) > least)
@@ -129,39 +132,52 @@ class RealValues:
         sizes, sums = self._sums(clusters, num_clusters)
         both = GaussianSums(*(torch.from_numpy(each) for each in (sizes, sums, self._products)))
         means = (np.count_nonzero(sizes) - 1) * len(self._columns)
-        return gaussian_bits(both).item() - means / 2 * math.log2(self._number)
+        # Processes may round eigenvalues differently, and all must choose the same.
+        return self._held.first(
+            lambda: gaussian_bits(both).item() - means / 2 * math.log2(self._number)
+        )
 
     def scores(self, clusters: np.ndarray, num_clusters: int) -> Callable[[slice], np.ndarray]:
         r"""Log likelihood of the points in each cluster, less one that is the same in all.
 
         .. math:: x_i^T W^{-1} c_k - \tfrac12 c_k^T W^{-1} c_k
 
-        with the symbols of `gaussian_bits`, for points less their mean. 0 in an empty cluster.
+        with the symbols of `gaussian_bits`, for points less their mean. 0 in an empty cluster. As
+        there, columns have variance 1, and W has no eigenvalue below 1e-6.
         """
         sizes, sums = self._sums(clusters, num_clusters)
-        means = sums / np.maximum(sizes, 1)[:, None]
         if not len(self._columns):
             return lambda rows: np.zeros((len(clusters[rows]), num_clusters))
-        within = (self._products - sums.T @ means) / self._number
-        slope = pinvh(within, rtol=_LEAST_WITHIN) @ means.T  # (d, K)
+        scale = np.sqrt(self._number / np.diag(self._products))
+        means = sums / np.maximum(sizes, 1)[:, None] * scale
+        within = scale * (self._products / self._number) * scale[:, None]
+        within -= means.T @ (means * (sizes / self._number)[:, None])
+        variances, axes = eigh(within)
+        inverse = (axes / np.maximum(variances, LEAST_WITHIN)) @ axes.T
+        slope = inverse @ means.T  # (d, K)
         offset = -np.einsum("kd,dk->k", means, slope) / 2
-        return lambda rows: self._rows(rows) @ slope + offset
+        slope *= scale[:, None]
 
-    def _blocks(self) -> list[slice]:
-        starts = range(0, max(1, len(self._points)), _BLOCK_ROWS)
-        return [slice(start, start + _BLOCK_ROWS) for start in starts]
+        def of(rows: slice) -> np.ndarray:
+            return np.concatenate([block @ slope + offset for block in self._blocks(rows)])
 
-    def _rows(self, rows: slice) -> np.ndarray:
-        """Points of some nodes less the mean, without constant columns, float64."""
-        return self._points[rows, self._columns].astype(np.float64) - self._mean
+        return of
+
+    def _blocks(self, rows: slice = slice(None)) -> Iterator[np.ndarray]:
+        """Points of some nodes less the mean, without constant columns, float64, block by block."""
+        first, last, _ = rows.indices(len(self._points))
+        every = len(self._columns) == self._points.shape[1]
+        for start in range(first, max(last, first + 1), _BLOCK_ROWS):
+            block = self._points[start : min(start + _BLOCK_ROWS, last)]
+            yield (block if every else block[:, self._columns]).astype(np.float64) - self._mean
 
     def _sums(self, clusters: np.ndarray, num_clusters: int) -> tuple[np.ndarray, np.ndarray]:
         """Sizes (K,) of the clusters, and sums (K, d) of their points."""
         sizes = np.bincount(clusters, minlength=num_clusters).astype(np.float64)
-        sums = sum(
-            indicator(clusters[block], num_clusters).T @ self._rows(block)
-            for block in self._blocks()
-        )
+        sums, start = np.zeros((num_clusters, len(self._columns))), 0
+        for block in self._blocks():
+            sums += indicator(clusters[start : start + len(block)], num_clusters).T @ block
+            start += len(block)
         return self._held.sum(sizes), self._held.sum(sums)
 
 

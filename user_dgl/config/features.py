@@ -29,10 +29,10 @@ class FeaturesConfig(Section):
         "of nodes with a non-zero value in column j). log: x becomes log(1 + x). robust: dense "
         "columns with other values than 0 and 1 are reduced by their median and divided by their "
         "interquartile range, and the others are weighted as by auto. auto: tf_idf and log for "
-        "sparse 0/1 features and sparse counts, log for other non-negative features; dense "
-        "columns of mostly non-zero features with negative values are reduced by their mean; and "
-        "robust for dense real-valued "
-        "columns whose scales differ by more than the factor 10.",
+        "sparse 0/1 features and sparse counts, log for other non-negative features; the dense "
+        "columns of mostly non-zero features with a negative value are reduced by their trimmed "
+        "mean; robust for dense real-valued columns whose scales differ by more than the factor "
+        "10.",
         choices=("none", "tf_idf", "log", "robust", "auto"),
     )
     max_abs_scale: bool = key(

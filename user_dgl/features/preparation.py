@@ -26,19 +26,20 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        `user_dgl.features.robust.robust_columns`, and the others are weighted as by ``auto``.
        ``auto`` chooses from the values. Dense real-valued columns of very different scale are
        scaled as by ``robust``. For the others: if a value is negative, there is no weighting, and
-       if more than half of the entries are not zero, dense columns are reduced by their mean.
-       Embeddings of texts have a large mean in common, by which all rows look alike. If no value is
-       negative, at least half of the entries are zero, and the non-zero values are whole numbers,
-       or are equal within each row (as in a 0/1 row that was scaled): log, then tf-idf. Other
-       values: log.
+       if more than half of the entries are not zero, dense columns are reduced by their trimmed
+       mean, except in rows of zeros. Embeddings of texts have a large mean in common, by which all
+       rows look alike. If no value is negative, at least half of the entries are zero, and the
+       non-zero values are whole numbers, or are equal within each row (as in a 0/1 row that was
+       scaled): log, then tf-idf. Other values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
     3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
     Before that, values that are so large or small that their squares leave the range of float32 are
     multiplied by a power of 2: those of each row with such values, if there is a row norm and no
     column is scaled by ``robust`` or reduced by its mean, else all values. Empty columns stay zero,
-    and so do zero rows of sparse features. A column is dense if more than half of its entries are
-    not 0. Only dense columns lose their zeros, so sparse features stay sparse.
+    and rows of zeros too, except in columns that ``robust`` scales. A column is dense if more than
+    half of its entries are not 0. Only dense columns lose their zeros, so sparse features stay
+    sparse.
 
     Parameters
     ----------

@@ -6,14 +6,15 @@ few outliers do not move them (Rousseeuw and Croux, 1993), while they can shrink
 if its standard deviation is used.
 
 Embeddings of texts or images have columns of similar scale, but a large mean in common (Mu and
-Viswanath, 2018), so that all cosines are near 1. Their columns are reduced by their means and keep
-their scale.
+Viswanath, 2018), so that all cosines are near 1. Their columns are reduced by their trimmed means
+and keep their scale.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import trim_mean
 
 from user_dgl.features.columns import LEAST_SPREAD
 
@@ -22,11 +23,13 @@ from user_dgl.features.columns import LEAST_SPREAD
 # costs NMI. Singular vectors of text, which need no scaling, differ by up to 3. The price: a column
 # of noise with 3 to 10 times the spread of the informative ones stays as it is.
 _MOST_DIFFERENT = 10.0
-# Rows from which medians and quartiles are taken.
+# Rows from which medians, quartiles and trimmed means are taken.
 _MOST_ROWS = 10_000
 # Interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.349
-# Values that are read at once.
+# Share of the values of a column that its trimmed mean leaves out at either end.
+_TRIMMED = 0.05
+# Values that are scaled at once.
 _BLOCK = 2**22
 
 
@@ -39,23 +42,30 @@ class ScaledColumns:
     places : int64 (D,)
         The columns.
     centre : float32 (D,)
-        m, the median or the mean.
+        m, the median or the trimmed mean.
     spread : float32 (D,)
         s, the interquartile range divided by that of the standard normal distribution. The standard
         deviation, if the quartiles are equal. The same for all columns that are only centred.
         Infinite for a constant column, which becomes 0.
+    keeps_empty : bool
+        Whether rows without a non-zero stay so. They are of nodes without features.
     """
 
     places: np.ndarray
     centre: np.ndarray
     spread: np.ndarray
+    keeps_empty: bool = False
 
     def scale(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Scale these columns of a matrix (M, F), without the others (M, D), float32."""
         kept = feat if len(self.places) == feat.shape[1] else feat[:, self.places]
-        values = kept.toarray().astype(np.float32, copy=False)
-        values -= self.centre
-        values /= self.spread
+        values = np.empty(kept.shape, dtype=np.float32)
+        step = max(1, _BLOCK // max(1, len(self.places)))
+        for start in range(0, len(values), step):
+            block = kept[start : start + step].toarray().astype(np.float64)
+            values[start : start + step] = (block - self.centre) / self.spread
+        if self.keeps_empty:
+            values[np.diff(feat.indptr) == 0] = 0
         # A conversion by scipy looks for zeros first, which takes several copies.
         height, width = values.shape
         ends = np.arange(height + 1, dtype=np.int64) * width
@@ -94,8 +104,7 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     dense = np.flatnonzero(2 * counts > num_rows)
     if not len(dense):
         return None, []
-    rows = np.unique(np.linspace(0, num_rows - 1, min(num_rows, _MOST_ROWS)).astype(np.int64))
-    values = feat[rows][:, dense].toarray().astype(np.float64)
+    values = _some_rows(feat, np.arange(num_rows), dense)
     other = ~np.isin(values, (0, 1)).all(axis=0)
     if not other.any():
         return None, []
@@ -137,38 +146,32 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     ]
 
 
-def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns | None:
-    """The dense columns with their means.
+def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
+    """The dense columns with their trimmed means over the rows with a non-zero.
 
     Parameters
     ----------
     feat : scipy CSR (N, F)
-        Without stored zeros.
+        Without stored zeros, with a dense column (`robust_columns`).
     exponent : int
         The columns are also divided by 2 to this power.
-
-    Returns
-    -------
-    ScaledColumns or None
-        None if no column is dense.
     """
     num_rows, num_columns = feat.shape
-    counts = np.bincount(feat.indices, minlength=num_columns)
-    places = np.flatnonzero(2 * counts > num_rows)
-    if not len(places):
-        return None
-    dense = feat[:, places] if len(places) < num_columns else feat
-    mean, square = np.zeros(len(places)), np.zeros(len(places))
-    height = max(1, _BLOCK // len(places))
-    for start in range(0, num_rows, height):
-        values = np.ldexp(dense[start : start + height].toarray().astype(np.float64), -exponent)
-        mean += values.sum(0) / num_rows
-        square += np.square(values).sum(0) / num_rows
-    # What is left of a constant column is the rounding of float32.
-    varies = square - np.square(mean) > np.square(LEAST_SPREAD) * square
-    centre = np.ldexp(mean, exponent).astype(np.float32)
-    spread = np.where(varies, np.ldexp(1.0, exponent), np.inf).astype(np.float32)
-    return ScaledColumns(places, centre, spread)
+    places = np.flatnonzero(2 * np.bincount(feat.indices, minlength=num_columns) > num_rows)
+    values = _some_rows(feat, np.flatnonzero(np.diff(feat.indptr)), places)
+    varies = np.isfinite(_spreads(values)[1])
+    return ScaledColumns(
+        places,
+        trim_mean(values, _TRIMMED, axis=0).astype(np.float32),
+        np.where(varies, np.ldexp(1.0, exponent), np.inf).astype(np.float32),
+        keeps_empty=True,
+    )
+
+
+def _some_rows(feat: sp.csr_matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Values of some columns (D,) in at most 10,000 of some rows, float64."""
+    places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.int64)
+    return feat[rows[np.unique(places)]][:, columns].toarray().astype(np.float64)
 
 
 def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

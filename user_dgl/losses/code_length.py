@@ -26,7 +26,7 @@ from user_dgl.graph.ops import between_weight
 
 # Smallest variance that is assumed in a direction, where each column has variance 1. It limits the
 # bits of a column that is constant in every cluster, whose code length has no lower bound.
-_LEAST_WITHIN = 1e-6
+LEAST_WITHIN = 1e-6
 # Roundings of a sum of squares, at most, by which it differs from what it is.
 _ROUNDINGS = 16
 
@@ -282,13 +282,15 @@ def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     all clusters share, instead of by the mean m and the covariance of all nodes. Without the
     entropy of the clusters, this is the gain in the classification likelihood of a Gaussian mixture
     with one common covariance (Friedman and Rubin, 1967; Celeux and Govaert, 1992 and 1995). It is
-    not in the paper. No linear map of the columns changes it, so neither their scales nor their
-    correlations matter: columns that say the same are not counted twice. The precision to which the
+    not in the paper. A linear map of the columns changes it only by the limit below, so neither
+    their scales nor their correlations matter: columns that say the same are not counted twice. It
+    is a gain in the sample: with nearly as many columns as nodes, any clusters save bits. The
+    precision to which the
     values are coded does not matter, because it is the same in both codes.
 
     The value is not negative. It is 0 for one cluster. A constant column, or one that is a linear
-    function of others, saves nothing. At most all but 1e-6 of the variance in a direction is
-    between clusters, else the bits would be infinite.
+    function of others, saves nothing. Where each column has variance 1, T and W have no eigenvalue
+    below 1e-6, else the bits of a column that the clusters determine would be infinite.
 
     Parameters
     ----------
@@ -307,10 +309,10 @@ def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     # Differences of sums, so that float32 would lose what they differ by.
     sizes, by_cluster, products = (x.double() for x in (sums.sizes, sums.sums, sums.products))
     number, size = sizes.sum(-1), sizes.unsqueeze(-1)  # (...), (..., K, 1)
-    # With rows s_k / sqrt(n_k), S^T S are the products of the means. An empty cluster has none.
+    # Rows s_k / sqrt(n_k), whose products are n_k c_k c_k^T. An empty cluster has none.
     apart = by_cluster / size.where(size > 0, torch.ones_like(size)).sqrt()
-    mean = by_cluster.sum(-2) / number.clamp_min(1e-300).sqrt().unsqueeze(-1)
-    of_all = products - mean.unsqueeze(-1) * mean.unsqueeze(-2)
+    of_one = by_cluster.sum(-2) / number.clamp_min(1e-300).sqrt().unsqueeze(-1)
+    of_all = products - of_one.unsqueeze(-1) * of_one.unsqueeze(-2)
     within = products - apart.mT @ apart
     # A variance that is smaller than the rounding error of its sums is 0.
     square, spread = products.diagonal(), of_all.diagonal(dim1=-2, dim2=-1)
@@ -318,7 +320,7 @@ def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     scale = spread.where(varies, torch.ones_like(spread)).rsqrt().where(varies, 0 * spread)
     scale = scale.unsqueeze(-1) * scale.unsqueeze(-2)
     alone, rest = (
-        torch.linalg.eigvalsh(scale * each).clamp_min(_LEAST_WITHIN) for each in (of_all, within)
+        torch.linalg.eigvalsh(scale * each).clamp_min(LEAST_WITHIN) for each in (of_all, within)
     )
     bits = number / 2 * (torch.log2(alone) - torch.log2(rest)).sum(-1)
     return bits.to(sums.sums.dtype)

@@ -38,6 +38,13 @@ def test_numbers_in_one_cell_are_no_categories(files, cells):
         load_edge_list(edges, features)
 
 
+def test_a_date_is_a_category(files):
+    edges, features = files
+    features.write_text("id\tseen\n" + "".join(f"{name}\t2020-01-01 12\n" for name in "abc"))
+    with pytest.raises(InputError, match=r"features\.categorical=one_hot"):
+        load_edge_list(edges, features)
+
+
 def test_rows_stay_with_their_ids(files):
     """The rows of the file are in another order than the nodes."""
     edges, features = files

@@ -177,15 +177,40 @@ def test_list_of_edges(names, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"edges": EDGES.T}, r"edges of shape \(2, 4\): expected \(number of edges, 2\)"),
-        ({"edge_index": EDGES}, r"edge_index of shape \(4, 2\): expected \(2, number of edges\)"),
-        ({"edges": EDGES + 0.5}, "edges: expected an array of pairs of whole numbers"),
-        ({"edges": EDGES, "y": LABELS[:2]}, "edges: "),
+        ({"edges": EDGES.T}, r"edges of shape \(2, 4\): expected \(M, 2\)"),
+        ({"edge_index": EDGES}, r"edge_index of shape \(4, 2\): expected \(2, M\)"),
+        ({"edges": EDGES + 0.5}, "edges: expected an array of whole numbers"),
+        ({"edges": EDGES, "y": LABELS[:2]}, "edges and 2 nodes: .*node"),
+        ({"edges": EDGES, "num_nodes": np.array([4, 4])}, "num_nodes: expected a whole number"),
+        ({"edges": EDGES, "num_nodes": 5, "y": LABELS}, "labels of shape"),
+        ({"edges": EDGES, "edge_weight": np.ones(3)}, "edge_weight: weights of shape"),
+        ({"edges": EDGES * 10**15}, "memory"),
     ],
 )
 def test_wrong_lists_of_edges_are_refused(given, said, tmp_path):
     with pytest.raises(InputError, match=said):
         load_npz(write(tmp_path / "graph.npz", given))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32])
+def test_weights_and_number_of_nodes_of_a_list_of_edges(dtype, tmp_path):
+    arrays = {"edges": EDGES.astype(dtype), "edge_weight": np.array([1.0, 2, 3, 0])}
+    data = load_npz(write(tmp_path / "graph.npz", {**arrays, "num_nodes": 6}))
+    assert data.num_nodes == 6
+    np.testing.assert_allclose(data.graph.data_weight, [1, 2])
+    assert "1 edges of weight 0 are no edges" in data.notes
+    assert load_npz(write(tmp_path / "graph.npz", arrays)).num_nodes == 3
+
+
+def test_a_list_of_edges_beside_an_adjacency_is_named_and_not_read(tmp_path):
+    for layout in (parts, objects):
+        data = load_npz(write(tmp_path / "graph.npz", layout(edges=np.array([[0, 3]]))))
+        assert data.graph.keys.tolist() == [1, 6]
+        assert any(note.startswith("arrays not read: edges; ") for note in data.notes)
+    mixed = {"edges": EDGES, **as_parts("attr", FEATURES)}
+    data = load_npz(write(tmp_path / "graph.npz", mixed))
+    assert data.feat is None
+    assert any("not read: attr_data, attr_indices" in note for note in data.notes)
 
 
 def test_dense_features_beside_the_parts_of_the_adjacency(tmp_path):

@@ -30,8 +30,8 @@ from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
 
 _DIGITS = re.compile(r"-?[0-9]+(\.0*)?")
-# Several numbers in one cell, quoted.
-_LIST = re.compile(r"""['"]\[?\s*[-+.\deE]+(\s*[\s,;|]\s*[-+.\deE]+)+\s*]?['"]""")
+# What stands between several numbers in one cell.
+_BETWEEN_NUMBERS = re.compile(r"[\s,;|]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,8 @@ def _read_text(text: TextFile, edge_names: np.ndarray, missing: str, categorical
     texts = [c for c in kept if c in roles.texts]
     if texts and categorical == "refuse":
         name, example = _name(text, texts[0]), _example(text, texts[0])
-        listed = _LIST.fullmatch(example)
+        numbers = _BETWEEN_NUMBERS.split(example.strip("'\"[] "))
+        listed = len(numbers) > 1 and all(map(is_number, numbers))
         advice = "write each of its numbers in a column of its own" if listed else ADVICE
         raise text.error(0, f"column {name} has text, such as {example}: {advice}")
     encoder = CategoryEncoder()

@@ -7,15 +7,15 @@ Four layouts can be read:
   `write_npz` adds ``node_ids``;
 - whole matrices: ``adj_matrix``, and perhaps ``node_attr`` and ``node_label`` (GraphData);
 - lists of edges: ``edges`` (M, 2), each edge once, or ``edge_index`` (2, M), each direction, and
-  perhaps ``node_features`` and ``node_labels``, or ``x`` and ``y`` (the heterophilous graphs of
-  Platonov et al., 2023; arrays of PyTorch Geometric);
+  perhaps ``edge_weight`` (M,), ``num_nodes``, ``node_features`` and ``node_labels``, or ``x`` and
+  ``y`` (the heterophilous graphs of Platonov et al., 2023; arrays of PyTorch Geometric);
 - a file of ``scipy.sparse.save_npz``, which contains only an adjacency matrix.
 """
 
 import re
 import zipfile
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ from user_dgl.data.reading.matrices import (
     graph_from_entries,
     graph_from_matrix,
     graph_from_pairs,
+    weighed,
 )
 from user_dgl.data.reading.unpickle import restricted_load
 from user_dgl.errors import InputError
@@ -41,9 +42,7 @@ Member: TypeAlias = np.ndarray | sp.csr_matrix | dict | list
 # Names of the features and labels beside a list of edges.
 _FEATURES, _LABELS = ("node_features", "x", "features"), ("node_labels", "y", "labels")
 # Arrays that hold neither edges nor features nor labels, as far as anybody knows.
-_OTHERS = re.compile(
-    r"(node|attr|class)_names|idx_to_\w+|idx_(train|val|test)|metadata|\w*masks?|num_nodes"
-)
+_OTHERS = re.compile(r"(node|attr|class)_names|idx_to_\w+|idx_(train|val|test)|metadata|\w*masks?")
 
 
 def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
@@ -67,46 +66,48 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
         than arrays and CSR matrices; features or labels do not fit the adjacency matrix.
     """
     names = member_names(path)
-    edges = next((name for name in ("edges", "edge_index") if name in names), None)
-    adjacency, features, labels, node_ids = None, None, None, None
-    read = {f"{prefix}_{part}" for prefix in ("adj", "attr") for part in _PARTS}
+    read: set[str] = set()
 
-    def first(*choices: str) -> Member | None:
+    def member(*choices: str) -> np.ndarray | sp.spmatrix | None:
+        """The first of these members that the file has."""
         name = next((name for name in choices if name in names), None)
         read.add(name or "")
-        return None if name is None else read_member(path, name)
+        return None if name is None else _array_or_matrix(read_member(path, name), path)
 
+    def parts(prefix: str) -> sp.csr_matrix:
+        read.update(prefix + part for part in _PARTS)
+        return _from_parts(path, names, prefix)
+
+    features = labels = node_ids = None
     if "adj_data" in names:
-        adjacency = _from_parts(path, names, "adj_")
-        by_parts = "attr_data" in names
-        features = _from_parts(path, names, "attr_") if by_parts else first("attr_matrix")
-        labels, node_ids = first("labels"), first("node_ids")
+        graph, notes = graph_from_matrix(parts("adj_"), path)
+        features = parts("attr_") if "attr_data" in names else member("attr_matrix")
+        labels, node_ids = member("labels"), member("node_ids")
     elif "adj_matrix" in names:
-        adjacency = first("adj_matrix")
-        features, labels = first("node_attr"), first("node_label")
+        graph, notes = graph_from_matrix(member("adj_matrix"), path)
+        features, labels = member("node_attr"), member("node_label")
     elif "format" in names:
-        adjacency, read = load_sparse(path), names
-    elif edges is not None:
-        features, labels = first(*_FEATURES), first(*_LABELS)
+        graph, notes = graph_from_matrix(load_sparse(path), path)
+        read.update(("format", "shape", "data", "indices", "indptr", "row", "col", "offsets"))
+    elif names & {"edges", "edge_index"}:
+        features, labels = member(*_FEATURES), member(*_LABELS)
+        number = member("num_nodes")
+        known = [each.shape[0] for each in (features, labels) if each is not None and each.ndim]
+        num_nodes = known[0] if number is None and known else number
+        graph, notes = _from_edges(
+            path, member("edges", "edge_index"), "edges" in names, member("edge_weight"), num_nodes
+        )
     else:
         raise InputError(
             f"{path}: holds {', '.join(sorted(names)) or 'nothing'}: expected adj_data, "
             "adj_indices, adj_indptr, adj_shape; or adj_matrix; or edges or edge_index; or a "
             "scipy.sparse.save_npz file"
         )
-    adjacency, features, labels, node_ids = (
-        _array_or_matrix(value, path) for value in (adjacency, features, labels, node_ids)
-    )
-    if edges is None:
-        graph, notes = graph_from_matrix(adjacency, path)
-    else:
-        rows = [each.shape[0] for each in (labels, features) if each is not None and each.ndim]
-        graph, notes = _from_edges(path, first(edges), edges, rows[0] if rows else None)
     unread = sorted(name for name in names - read if not _OTHERS.fullmatch(name))
     if unread:
         notes.append(
-            f"arrays not read: {', '.join(unread)}; those of features are attr_* or attr_matrix "
-            "beside adj_data, node_attr beside adj_matrix, node_features or x beside edges"
+            f"arrays not read: {', '.join(unread)}; features are read from attr_* or attr_matrix "
+            "beside adj_data, node_attr beside adj_matrix, and node_features or x beside edges"
         )
     if labels is not None:
         if labels.shape != (graph.num_nodes,):
@@ -229,23 +230,39 @@ def _from_parts(path: Path, names: set[str], prefix: str) -> sp.csr_matrix:
 
 
 def _from_edges(
-    path: Path, ends: Member | None, name: str, num_nodes: int | None
+    path: Path,
+    ends: np.ndarray | sp.spmatrix | None,
+    once: bool,
+    weight: np.ndarray | sp.spmatrix | None,
+    num_nodes: Any,
 ) -> tuple[Graph, list[str]]:
-    """Graph of a list of edges, and notes; without ``num_nodes`` of the nodes in the list."""
-    if not isinstance(ends, np.ndarray) or ends.ndim != 2 or ends.dtype.kind not in "iu":
-        raise InputError(f"{path}: {name}: expected an array of pairs of whole numbers")
-    place = 0 if name == "edge_index" else 1
-    if ends.shape[place] != 2:
-        shape = "(2, number of edges)" if place == 0 else "(number of edges, 2)"
+    """Make a graph of a list of edges, and notes.
+
+    ``once``: each edge is listed once, in a row; else each direction is, in a column. ``num_nodes``
+    None: the number of nodes is that of the largest node in the list.
+    """
+    name, place, shape = ("edges", 1, "(M, 2)") if once else ("edge_index", 0, "(2, M)")
+    if not isinstance(ends, np.ndarray) or ends.dtype.kind not in "iu":
+        raise InputError(f"{path}: {name}: expected an array of whole numbers, shape {shape}")
+    if ends.ndim != 2 or ends.shape[place] != 2:
         raise InputError(f"{path}: {name} of shape {ends.shape}: expected {shape}")
-    ends = ends if place == 0 else ends.T
+    ends = ends.T if once else ends
     if num_nodes is None:
-        num_nodes = int(ends.max(initial=-1)) + 1
-    make = graph_from_entries if place == 0 else graph_from_pairs
+        num_nodes = int(ends.max()) + 1 if ends.size else 0
     try:
-        return make(num_nodes, *ends)
+        num_nodes = int(num_nodes)
+    except (TypeError, ValueError):
+        raise InputError(f"{path}: num_nodes: expected a whole number") from None
+    check_shape((num_nodes, num_nodes), path)
+    notes: list[str] = []
+    if weight is not None:
+        ends, weight, notes = weighed(ends, np.asarray(weight), f"{path}: edge_weight")
+    make = graph_from_pairs if once else graph_from_entries
+    try:
+        graph, more = make(num_nodes, ends[0], ends[1], weight)
     except InputError as error:
-        raise InputError(f"{path}: {name}: {error}") from None
+        raise InputError(f"{path}: {name} and {num_nodes} nodes: {error}") from None
+    return graph, [*notes, *more]
 
 
 def _array_or_matrix(value: Member | None, path: Path) -> np.ndarray | sp.spmatrix | None:
