@@ -73,6 +73,10 @@ SMOOTH = (
     "default.yaml", "data={kind: synthetic, synthetic: {num_blocks: 9, num_features: 600}}",
     "model.num_clusters=9",
 )  # fmt: skip
+BLOCKS = (
+    "default.yaml", "data={kind: synthetic, synthetic: {num_nodes: 100000, num_blocks: 50}}",
+    "data.synthetic.average_degree=20", "data.synthetic.num_features=64", "model.num_clusters=50",
+)  # fmt: skip
 LINKS = (
     "default.yaml", "data={kind: synthetic, synthetic: {num_blocks: 9, num_features: 100}}",
     "model.num_clusters=9", "task=link_prediction", "structure.prior=link_critic",
@@ -110,6 +114,8 @@ RARELY = {
         "large/sbm_1m.yaml", "data.synthetic.num_nodes=50000", "loss.code_length_weight=1",
         "data.synthetic.num_features=1000",
     ),
+    "a million edges": (*BLOCKS, "structure.prior=posterior"),
+    "a million edges, critic alone": (*BLOCKS, "structure.prior=critic"),
     "larger smooth": (*SMOOTH, "data.synthetic.num_nodes=50000"),
     "larger links": (*LINKS, "data.synthetic.num_nodes=50000"),
 }  # fmt: skip

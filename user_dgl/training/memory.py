@@ -38,6 +38,8 @@ _FIRST_LAYER, _NEXT_LAYER, _ASSIGNMENT, _DROPOUT = 4.6, 3.4, 5.0, 1.8
 _DRAWN, _DRAWN_ROWS = 60, 4.2
 # Number of blocks (N, components) of the critic and of the view.
 _CRITIC, _VIEW = 8.5, 7.0
+# Number of blocks (N, columns of the view) in an epoch of the encoder ``smooth``.
+_SMOOTHED_EACH_EPOCH, _SMOOTHED_ONCE = 8.0, 2.0
 # Eigenvectors that are computed beside those of the graph view.
 _MORE_EIGENVECTORS = 16
 # Link terms: number of blocks (N, components), bytes of an edge with its random pairs and their
@@ -155,7 +157,9 @@ def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int =
     if num_pairs > num_edges:  # the observed graph is kept in addition to the pairs of A'
         pairs += num_edges * _PAIR
     if not model.traits.learns:
-        width = 8.0 * min(4 * _most_clusters(config), 64)
+        # Where A' does not change, points are smoothed once, before the first epoch.
+        blocks = _SMOOTHED_EACH_EPOCH if learns else _SMOOTHED_ONCE
+        width = blocks * min(4 * _most_clusters(config), 64)
     else:
         first, *rest = model.hidden_feats
         width = train.restarts * (_FIRST_LAYER * first + _NEXT_LAYER * sum(rest))
