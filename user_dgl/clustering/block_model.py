@@ -333,7 +333,8 @@ def refine(
         Most steps.
     rng : numpy.random.Generator
         Says which half moves.
-    feature_scores : callable, optional
+    feature_scores : FeatureScores, optional
+        Without it, the edges alone decide.
     held : Rows
 
     Returns

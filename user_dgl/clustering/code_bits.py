@@ -31,6 +31,7 @@ from user_dgl.losses.code_length import (
 
 # A column that varies by less than this share of the largest column's size is constant.
 _LEAST_SPREAD = 1e-5
+# Nodes for each column of real values, at least, see `RealValues`.
 _NODES_PER_COLUMN = 4
 # Rows that are taken to float64 at once.
 _BLOCK_ROWS = 2**16

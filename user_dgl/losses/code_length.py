@@ -285,8 +285,7 @@ def gaussian_bits(sums: GaussianSums) -> torch.Tensor:
     not in the paper. A linear map of the columns changes it only by the limit below, so neither
     their scales nor their correlations matter: columns that say the same are not counted twice. It
     is a gain in the sample: with nearly as many columns as nodes, any clusters save bits. The
-    precision to which the
-    values are coded does not matter, because it is the same in both codes.
+    precision to which the values are coded does not matter, because it is the same in both codes.
 
     The value is not negative. It is 0 for one cluster. A constant column, or one that is a linear
     function of others, saves nothing. Where each column has variance 1, T and W have no eigenvalue

@@ -182,6 +182,8 @@ def test_list_of_edges(names, tmp_path):
         ({"edges": EDGES + 0.5}, "edges: expected an array of whole numbers"),
         ({"edges": EDGES, "y": LABELS[:2]}, "edges and 2 nodes: .*node"),
         ({"edges": EDGES, "num_nodes": np.array([4, 4])}, "num_nodes: expected a whole number"),
+        ({"edges": EDGES, "num_nodes": 3.7}, "num_nodes: expected a whole number"),
+        ({"edges": EDGES, "num_nodes": -1}, "num_nodes: expected a whole number"),
         ({"edges": EDGES, "num_nodes": 5, "y": LABELS}, "labels of shape"),
         ({"edges": EDGES, "edge_weight": np.ones(3)}, "edge_weight: weights of shape"),
         ({"edges": EDGES * 10**15}, "memory"),

@@ -249,10 +249,10 @@ def _from_edges(
     ends = ends.T if once else ends
     if num_nodes is None:
         num_nodes = int(ends.max()) + 1 if ends.size else 0
-    try:
-        num_nodes = int(num_nodes)
-    except (TypeError, ValueError):
-        raise InputError(f"{path}: num_nodes: expected a whole number") from None
+    number = np.asarray(num_nodes)
+    if number.dtype.kind not in "iu" or number.size != 1 or number.min() < 0:
+        raise InputError(f"{path}: num_nodes: expected a whole number of 0 or more")
+    num_nodes = int(number.item())
     check_shape((num_nodes, num_nodes), path)
     notes: list[str] = []
     if weight is not None:
