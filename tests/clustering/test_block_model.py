@@ -208,6 +208,30 @@ def test_no_cluster_loses_all_its_nodes():
     assert len(np.unique(found)) == len(np.unique(many))
 
 
+def test_a_node_moves_only_if_it_gains_enough():
+    """Two halves by their words; two nodes in the wrong half gain 1 and 10 nats by a move."""
+    empty = sp.csr_matrix((42, 42))
+    first = np.repeat([0, 1, 0], [20, 20, 2])
+    gains = np.zeros((42, 2))
+    gains[:20, 0] = gains[20:40, 1] = 50  # so that the median lead is 50 nats
+    gains[40, 1], gains[41, 1] = 1, 10
+
+    def moved(least_gain: float, scale: float = 1.0) -> list[bool]:
+        def scores(clusters: np.ndarray, num_clusters: int):
+            return lambda rows: scale * gains[rows]
+
+        rng = np.random.default_rng(0)
+        found = refine(empty, first, 2, 20, rng, scores, least_gain=least_gain)
+        np.testing.assert_array_equal(found[:40], first[:40])
+        return (found[40:] == 1).tolist()
+
+    assert moved(0.0) == [True, True]
+    assert moved(2.0) == [False, True], "2 nats are less than a tenth of the median lead"
+    assert moved(20.0) == [False, True], "a tenth of the median lead is 5 nats"
+    assert moved(2.0, 0.01) == [False, True], "a tenth of the median lead is 0.05 nats"
+    assert moved(0.005, 0.01) == [True, True]
+
+
 def test_withdrawn_moves_are_those_of_least_gain():
     clusters = np.array([0, 0, 1, 2])
     target = np.array([1, 1, 2, 0])

@@ -29,8 +29,10 @@ FeatureScores = Callable[[np.ndarray, int], Callable[[slice], np.ndarray]]
 _SHAPES = 2.0 ** np.arange(-4, 13)
 # The prior changes slowly from step to step, so it is fitted again only after this many steps.
 _PRIOR_EVERY = 5
-# The refinement ends when fewer than this share of the nodes would gain by a move.
+# The refinement ends when at most this share of the nodes would move.
 _FEW = 1e-4
+# Share of the median lead of the best cluster that a node must gain, see `refine`.
+_LEAST_SHARE = 0.1
 # Scores (rows, K) that are held in memory at once.
 _BLOCK_ENTRIES = 4_000_000
 # Entries of the adjacency that are summed at once, at least.
@@ -297,6 +299,7 @@ def refine(
     rng: np.random.Generator,
     feature_scores: FeatureScores | None = None,
     held: Rows = ALL,
+    least_gain: float = 0.0,
 ) -> np.ndarray:
     r"""Move nodes to more likely clusters: classification EM (Celeux and Govaert, 1992).
 
@@ -309,9 +312,14 @@ def refine(
         + \log p(x_i | k)
 
     where the last term is there only with ``feature_scores``; of words it is
-    :math:`\sum_j X_{ij} \log (p(j | k) / p(j))` (`word_scores`). Of the nodes that would gain, a
-    random half moves, because neighbours that all move at once can change places for ever. It stops
-    when at most one node in 10,000 would gain.
+    :math:`\sum_j X_{ij} \log (p(j | k) / p(j))` (`word_scores`). Of the nodes that would gain
+    enough, a random half moves, because neighbours that all move at once can change places for
+    ever. It stops when at most one node in 10,000 would move.
+
+    A node gains enough if its log likelihood grows by more than :math:`\min(g, m / 10)`, where g is
+    ``least_gain`` and m is the median over the nodes of how far the best cluster is ahead of the
+    second best at the start. Neighbours and words of a node are not independent, as the model takes
+    them to be, so that small gains are often chance; the second term is less where all are small.
 
     A node that fits to all clusters alike, as one without edges and words, keeps its own. A cluster
     with nodes keeps at least one: if all of them would leave in a step and none would come, then
@@ -336,6 +344,8 @@ def refine(
     feature_scores : FeatureScores, optional
         Without it, the edges alone decide.
     held : Rows
+    least_gain : float
+        g, in nats. With 0, nodes that fit to two clusters almost equally well move too.
 
     Returns
     -------
@@ -357,12 +367,15 @@ def refine(
             prior = evidence(sums)[1]
         of_features = feature_scores(clusters, num_clusters) if feature_scores else None
         neighbors = adjacency @ indicator(held.extend(clusters), num_clusters)  # (n, K), sparse
+        lead = np.zeros(len(clusters)) if step == 0 and least_gain > 0 else None
         target, gain = _best_clusters(
-            neighbors.tocsr(), degree, clusters, sums, log_rates(sums, prior), of_features
+            neighbors.tocsr(), degree, clusters, sums, log_rates(sums, prior), of_features, lead
         )
+        if lead is not None:
+            least_gain = min(least_gain, _LEAST_SHARE * float(np.median(held.all(lead))))
         sizes = held.sum(np.bincount(clusters, minlength=num_clusters))
         # The only node of a cluster stays, and must not keep the loop going.
-        would = (gain > 0) & (sizes[clusters] > 1)
+        would = (gain > least_gain) & (sizes[clusters] > 1)
         if held.count(would.sum()) <= _FEW * num_nodes:
             break
         moves = would & (held.own(rng.random(num_nodes)) < 0.5)
@@ -378,10 +391,12 @@ def _best_clusters(
     sums: np.ndarray,
     logs: np.ndarray,
     of_features: Callable[[slice], np.ndarray] | None,
+    lead: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best cluster of each own node, int64 (n,), and the nats that it gains there, (n,).
 
-    ``neighbors`` (n, K) has the weight of each node's edges to each cluster.
+    ``neighbors`` (n, K) has the weight of each node's edges to each cluster. ``lead`` (n,) is
+    filled with the nats by which the best cluster is ahead of the second best.
     """
     num_clusters, num_nodes = len(sums), len(clusters)
     expected = np.exp(logs) @ sums.sum(1) / (sums.sum() or 1.0)  # for one unit of degree
@@ -399,6 +414,9 @@ def _best_clusters(
         # Equal sums that were added in another order may differ in their last digits.
         difference[difference <= 1e-9 * np.abs(score[rows, best])] = 0
         target[block], gain[block] = best, difference
+        if lead is not None and num_clusters > 1:
+            first_two = np.partition(score, -2, axis=1)[:, -2:]
+            lead[block] = first_two[:, 1] - first_two[:, 0]
     return target, gain
 
 
