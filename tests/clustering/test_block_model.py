@@ -232,6 +232,31 @@ def test_a_node_moves_only_if_it_gains_enough():
     assert moved(0.005, 0.01) == [True, True]
 
 
+def test_the_least_gain_is_that_of_the_start():
+    """Later leads are smaller, and do not make small gains enough."""
+    empty = sp.csr_matrix((41, 41))
+    first = np.repeat([0, 1, 0], [20, 20, 1])
+    calls = []
+
+    def scores(clusters: np.ndarray, num_clusters: int):
+        calls.append(clusters)
+        lead = 50 if len(calls) == 1 else 1
+        gains = np.zeros((41, 2))
+        gains[:20, 0] = gains[20:40, 1] = lead
+        gains[40, 1] = 10 if len(calls) == 1 else 1
+        return lambda rows: gains[rows]
+
+    # A seed whose first draw lets the last node stay, so that its gain is asked again.
+    rng = next(
+        np.random.default_rng(seed)
+        for seed in range(20)
+        if np.random.default_rng(seed).random(41)[40] >= 0.5
+    )
+    found = refine(empty, first, 2, 20, rng, scores, least_gain=2.0)
+    assert len(calls) > 1
+    np.testing.assert_array_equal(found, first)
+
+
 def test_withdrawn_moves_are_those_of_least_gain():
     clusters = np.array([0, 0, 1, 2])
     target = np.array([1, 1, 2, 0])

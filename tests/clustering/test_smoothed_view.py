@@ -180,6 +180,29 @@ def test_words_move_nodes_whose_edges_say_nothing():
     assert bits == pytest.approx((code.edges(clusters, 3), code.features(clusters, 3)))
 
 
+def test_nodes_that_gain_little_stay():
+    """A node moves if a word says so clearly, and stays if it says so only a little."""
+    labels = np.repeat([0, 1], 200)
+    rng = np.random.default_rng(0)
+    words = np.zeros((400, 13))
+    words[:, :6] = (labels[:, None] == 0) & (rng.random((400, 6)) < 0.95)
+    words[:, 6:12] = (labels[:, None] == 1) & (rng.random((400, 6)) < 0.95)
+    words[:, 12] = rng.random(400) < np.where(labels == 0, 0.3, 0.5)  # says little
+    start = labels.copy()
+    start[:20] = 1
+    words[:10], words[10:20] = 0, 0
+    words[:10, 0] = 1  # clearly of cluster 0
+    start[390:] = 0
+    words[390:] = 0
+    words[390:, 12] = 1  # a little more often in cluster 1
+    code = CodeBits(
+        sp.csr_matrix((400, 400)), sp.csr_matrix(words.astype(np.float32)), torch.zeros(400, 1)
+    )
+    clusters, _ = _refined(code, start, 2, 0)
+    assert (clusters[:10] == 0).mean() > 0.7
+    assert (clusters[390:] == 0).all()
+
+
 def test_real_values_count_when_nodes_move():
     """Where the edges say nothing, nodes move to the clusters that their values say."""
     rng = np.random.default_rng(0)

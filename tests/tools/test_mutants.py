@@ -184,9 +184,12 @@ def test_interrupted(clone, tmp_path, number):
     clone(entry("endless", "return x / 2", endless), arguments=["--list"])
     (tmp_path / "copies").mkdir()
     command = [sys.executable, str(TOOLS / "mutants.py"), "--root", str(clone.folder)]
+    # A shell starts background commands with SIGINT ignored, and the tool would inherit that.
+    before = signal.signal(number, signal.SIG_DFL)
     tool = subprocess.Popen(
         command, env=os.environ | {"TMPDIR": str(tmp_path / "copies")}, start_new_session=True
     )
+    signal.signal(number, before)
     while not started.exists():
         assert tool.poll() is None
         time.sleep(0.05)

@@ -319,7 +319,8 @@ def refine(
     A node gains enough if its log likelihood grows by more than :math:`\min(g, m / 10)`, where g is
     ``least_gain`` and m is the median over the nodes of how far the best cluster is ahead of the
     second best at the start. Neighbours and words of a node are not independent, as the model takes
-    them to be, so that small gains are often chance; the second term is less where all are small.
+    them to be, so that small gains are often chance. Where the data say little about most nodes, m
+    is small, and it is 0 where half of the nodes fit to their two best clusters alike.
 
     A node that fits to all clusters alike, as one without edges and words, keeps its own. A cluster
     with nodes keeps at least one: if all of them would leave in a step and none would come, then

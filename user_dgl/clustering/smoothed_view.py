@@ -48,12 +48,12 @@ _STARTS = 5
 # chosen. If their score is lower by more than this share, the latter are kept. Scores of similar
 # clusters of a small graph differ by up to 2.3 %.
 _MUCH_LOWER = 0.025
-# Steps in which nodes move, and the nats that each must gain at most. More steps and moves save more
-# bits, but lead away from what the view shows: with 20 steps and no least gain PubMed and Coauthor
-# Physics lose 1 to 2.5 points of NMI, and no graph gains one. On 12 data sets the mean NMI is 0.13
-# higher than with no least gain, and nearly the same for 1 to 4 nats and 3 to 10 steps. On block
-# models, whose edges and features are independent, 2 nats without the tenth of the median lead lose
-# 1.7 points, and with it none.
+# Steps in which nodes move, and the nats that a node must gain at most. More steps and moves save
+# more bits, but lead away from what the view shows: with 20 steps and no least gain PubMed and
+# Coauthor Physics lose 1 to 2.5 points of NMI, and no graph gains one. On 12 sets of words the mean
+# NMI is 0.13 higher than with no least gain, and nearly the same for 1 to 4 nats and 3 to 10 steps.
+# On block models, whose edges and features are independent, 2 nats without the tenth of the median
+# lead lose 1.7 points, and with it none.
 _EM_STEPS, _LEAST_GAIN = 4, 2.0
 # A tenth of fewer edges is too little to say that a graph has no clusters.
 _LEAST_EDGES_JUDGED = 500
