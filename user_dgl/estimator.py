@@ -39,8 +39,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
     Does the same as ``user-dgl train``, on arrays and without files. With the default settings it
     weighs each edge by how much the features and the rest of the graph support it, smooths the
-    features over the weighted graph, and clusters the nodes by them so that the structural entropy
-    of the weighted graph and the Davies-Bouldin index are low (README, How it works).
+    features over the weighted graph in several ways, clusters them, and takes the clusters that
+    save most bits in the code of edges and features (README, How it works).
 
     Parameters
     ----------
