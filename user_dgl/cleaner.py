@@ -9,7 +9,6 @@ import pandas as pd
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from user_dgl.cleaning.clean import ADDED_CANDIDATES, clean
@@ -17,6 +16,7 @@ from user_dgl.cleaning.doubts import doubtful_edges
 from user_dgl.data.graph_objects import read_objects
 from user_dgl.errors import InputError
 from user_dgl.output.export import kept_edges, to_dgl
+from user_dgl.runtime.streams import seed_of
 
 DOUBTFUL = 20
 
@@ -122,7 +122,7 @@ class GraphCleaner(BaseEstimator):
         cleaned = clean(
             held.graph,
             held.feat,
-            seed=_seed(self.random_state),
+            seed=0 if self.random_state is None else seed_of(self.random_state),
             power=power,
             candidates=candidates,
         )
@@ -186,17 +186,3 @@ def _whole_number(name: str, value: Any, least: int) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise InputError(f"{name}: expected a whole number of {least} or more, got {value!r}")
     return int(value)
-
-
-def _seed(random_state: Any) -> int:
-    """The seed that a random state stands for."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, numbers.Integral):
-        return _whole_number("random_state", random_state, 0)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise InputError(f"random_state: {error}") from None

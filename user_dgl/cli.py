@@ -14,7 +14,7 @@ from typing import Any
 
 import user_dgl
 from user_dgl.config import Config, load_config, to_yaml
-from user_dgl.config.arguments import count, positive, weight
+from user_dgl.config.arguments import count, positive, seed, weight
 from user_dgl.config.own_files import OwnFiles, clean_settings, inspected_configs, run_settings
 from user_dgl.config.schema import reference
 from user_dgl.errors import (
@@ -24,7 +24,7 @@ from user_dgl.errors import (
     ReportedError,
     StoppedError,
 )
-from user_dgl.runtime.process import first_of_machine, launched
+from user_dgl.runtime.process import discard_stdout, first_of_machine, launched
 
 # Commands import torch, DGL and scikit-learn when they run, because these take seconds to import.
 
@@ -111,6 +111,11 @@ def _status(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"user-dgl: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def _of_all(message: str) -> InputError:
@@ -211,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         "--candidates", type=count, default=30, metavar="C",
         help="pairs of each node that may be added; 0 adds none; default: 30",
     )  # fmt: skip
-    sub.add_argument("--seed", type=count, default=0, metavar="S", help="default: 0")
+    sub.add_argument("--seed", type=seed, default=0, metavar="S", help="default: 0")
     sub.add_argument("--overwrite", action="store_true", help="replace files that exist")
     sub = command("config", _config, "check the settings and print them resolved")
     takes_config(sub, needed=False)
@@ -362,7 +367,7 @@ def _config(arguments: argparse.Namespace) -> None:
 
 def _perturb(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, arguments.overrides)
-    _check_output_file(arguments.out, config)
+    _check_graph_file(arguments.out, config)
     from user_dgl.perturb.stored import recipe_of, write_graph
     from user_dgl.pipeline.inputs import load_noisy_data
     from user_dgl.runtime.files import write_atomically
@@ -378,7 +383,7 @@ def _perturb(arguments: argparse.Namespace) -> None:
 
 def _convert(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, arguments.overrides)
-    _check_output_file(arguments.out, config)
+    _check_graph_file(arguments.out, config)
     from user_dgl.data import load_data
     from user_dgl.data.formats.npz import write_npz
     from user_dgl.runtime.files import write_atomically
@@ -429,11 +434,12 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _predict_links(arguments: argparse.Namespace) -> None:
     out = arguments.out
-    if out is not None:
-        _check_output_file(out, suffix=".csv")
     from user_dgl.links.prediction import predict_new_links, predict_pairs
     from user_dgl.output.tables import csv_text
-    from user_dgl.runtime.files import write_atomically
+    from user_dgl.runtime.files import check_output_file, write_atomically
+
+    if out is not None:
+        check_output_file(out, (".csv",))
 
     if arguments.pairs is not None:
         table = predict_pairs(arguments.run_dir, arguments.pairs)
@@ -450,23 +456,24 @@ def _predict_links(arguments: argparse.Namespace) -> None:
         print(f"{out}: {len(table)} pairs")
 
 
-def _check_output_file(out: Path, config: Config | None = None, suffix: str = ".npz") -> None:
-    """Refuse a file that cannot be written, or that exists and may not be replaced."""
-    if out.suffix != suffix:
-        raise InputError(f"{out}: expected a name that ends in {suffix}")
-    if not out.parent.is_dir():
-        raise InputError(f"{out.parent}: no such folder")
-    if out.exists() and not (config and config.overwrite):
-        otherwise = " or add overwrite=true" if config else ""
-        raise InputError(f"{out}: exists; choose another name{otherwise}")
+def _check_graph_file(out: Path, config: Config) -> None:
+    """Refuse a file that cannot be written, or that must not be replaced."""
+    from user_dgl.data.load import named_files
+    from user_dgl.runtime.files import check_output_file
+
+    kept, replace = named_files(config.data), config.overwrite
+    check_output_file(out, (".npz",), kept=kept, replace=replace, remedy="overwrite=true")
 
 
 def _log(line: str) -> None:
     """Print a line, above the progress bar if there is one on the terminal."""
     from tqdm import tqdm
 
-    tqdm.write(line)
-    sys.stdout.flush()  # so that a file shows how far a run is
+    try:
+        tqdm.write(line)
+        sys.stdout.flush()  # so that a file shows how far a run is
+    except BrokenPipeError:
+        discard_stdout()  # the reader has gone, as in `user-dgl train X | head`; the run goes on
 
 
 def _log_warnings(line: str) -> None:

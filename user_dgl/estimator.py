@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import numbers
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
@@ -27,6 +25,7 @@ from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
 from user_dgl.pipeline.inputs import prepared_features
 from user_dgl.pipeline.train import user_trainer_of
+from user_dgl.runtime.streams import seed_of
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.out_of_sample import OutOfSample
 
@@ -353,16 +352,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         lines = [_line(*i) for i in given.items()] if isinstance(given, dict) else list(given)
         if self.num_clusters is not None:
             lines.append(_line("model.num_clusters", self.num_clusters))
-        if isinstance(self.random_state, numbers.Integral):
-            lines.append(_line("seed", self.random_state))
-        elif isinstance(self.random_state, np.random.Generator):
-            lines.append(_line("seed", self.random_state.integers(2**31 - 1)))
-        elif self.random_state is not None:
-            try:
-                state = check_random_state(self.random_state)
-            except ValueError as error:
-                raise InputError(f"random_state: {error}") from None
-            lines.append(_line("seed", state.randint(2**31 - 1)))
+        if self.random_state is not None:
+            lines.append(_line("seed", seed_of(self.random_state)))
         config = load_config(default_config() if self.config is None else self.config, lines)
         if config.model.num_clusters is None:
             model = dataclasses.replace(config.model, num_clusters="auto")

@@ -179,7 +179,9 @@ def test_files_of_the_run_stay(odd_run, tmp_path, capsys):
     link = tmp_path / "link.csv"
     link.symlink_to(odd_run.path / "clusters.csv")
     for file in (odd_run.path / "clusters.csv", odd_run.path / "." / "clusters.csv", link):
-        assert "of the run itself" in _refused(capsys, odd_run, "--graph", file, "--overwrite")
+        assert "names a file that is read" in _refused(
+            capsys, odd_run, "--graph", file, "--overwrite"
+        )
 
 
 @pytest.mark.parametrize(

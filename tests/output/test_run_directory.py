@@ -45,13 +45,39 @@ def test_overwrite_removes_the_old_run_and_nothing_else(tmp_path):
         _open(tmp_path, "overwrite=true")
     (tmp_path / "config.yaml").unlink()
     run, _ = _open(tmp_path)
-    assert _files(tmp_path) == ["config.yaml"]
+    assert _files(tmp_path) == ["config.yaml", "metrics.jsonl"]
     (tmp_path / "mine.txt").write_text("mine")
     run.record({"epoch": 1})
     run.write_result({"x": 1})
     _open(tmp_path, "overwrite=true")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.yaml", "mine.txt"]
+    assert _files(tmp_path) == ["config.yaml", "metrics.jsonl", "mine.txt"]
+    assert run.read_metrics() == []
     assert not run.read_config().overwrite
+
+
+@pytest.mark.parametrize("later", ["overwrite=true", "train.resume=true"])
+def test_a_run_that_was_killed_before_its_first_epoch_may_be_entered_again(tmp_path, later):
+    run, _ = _open(tmp_path)
+    _open(tmp_path, later)
+    run.write_result({"x": 1})
+    _open(tmp_path, "overwrite=true")
+    assert not run.finished()
+    _open(tmp_path, later)
+
+
+def test_a_run_of_which_no_file_can_be_written_may_be_replaced(tmp_path, monkeypatch):
+    """The disk is full while an old run is replaced."""
+    run, _ = _open(tmp_path)
+    run.write_result({"x": 1})
+
+    def full(name, write):
+        raise InputError(f"{name}: cannot be written: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "write_file", lambda self, name, write: full(name, write))
+        with pytest.raises(InputError, match="No space left"):
+            _open(tmp_path, "overwrite=true")
+    _open(tmp_path, "overwrite=true")
 
 
 @pytest.mark.parametrize("settings", [None, "a: 1", "- a list", "model: text", "{", "\xff"])
@@ -94,7 +120,7 @@ def test_resume_of_nothing_starts_anew(tmp_path):
     run, _ = _open(tmp_path / "stopped early")
     run.record({"epoch": 1})
     assert _open(tmp_path / "stopped early", "train.resume=true")[1] is None
-    assert not (tmp_path / "stopped early" / "metrics.jsonl").exists()
+    assert run.read_metrics() == []
 
 
 def test_resume_of_other_settings_is_refused(tmp_path):
@@ -150,6 +176,14 @@ def test_learned_graph_is_symmetric_scipy_csr(tmp_path):
     assert matrix.format == "csr"
     assert (matrix != matrix.T).nnz == 0
     np.testing.assert_array_equal(run.read_learned_weight(graph), weight)
+
+
+def test_learned_graph_of_another_run_is_refused(tmp_path):
+    run, _ = _open(tmp_path)
+    graph, larger = random_graph(30, 60, seed=0), random_graph(40, 60, seed=0)
+    run.write_learned_graph(larger, np.ones(larger.num_edges, dtype=np.float32))
+    with pytest.raises(InputError, match="30 nodes, 40 rows of A'"):
+        run.read_learned_weight(graph)
 
 
 def test_embedding_is_float32(tmp_path):

@@ -169,7 +169,7 @@ def test_no_input_is_replaced(tmp_path, capsys, files, option, which):
     words += [] if option == "--out" else ["--out", str(tmp_path / "a.csv")]
     for name in (copies[which], link):
         status = main(["clean", *words, option, str(name), "--overwrite"])
-        assert f"{option} names a file of the input" in _refused(capsys, status)
+        assert f"{option} names a file that is read" in _refused(capsys, status)
     assert copies[which].read_bytes() == before
 
 

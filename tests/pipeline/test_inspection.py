@@ -141,6 +141,20 @@ def test_settings_and_configs(files, capsys):
     assert report["features"]["kinds"].keys() <= {"constant", "binary", "counts"}
 
 
+def test_range_of_values_and_smallest_class(tmp_path, capsys):
+    """Neither has a 0 that is not in the data."""
+    (tmp_path / "e.csv").write_text("a,b\nb,c\nc,a\nd,e\n")
+    (tmp_path / "x.csv").write_text("id,age\na,18\nb,90\nc,40\nd,33\ne,21\n")
+    (tmp_path / "y.csv").write_text("a,1\nb,1\nc,2\nd,0\ne,0\n")
+    files = [f"--{name}={tmp_path / file}" for name, file in
+             (("edges", "e.csv"), ("features", "x.csv"), ("labels", "y.csv"))]  # fmt: skip
+    assert main(["inspect", *files, "--json", "data.largest_component=true"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["features"]["least"], report["features"]["largest"]) == (18, 90)
+    labels = report["labels"]
+    assert (labels["num_classes"], labels["smallest_class"], labels["largest_class"]) == (2, 1, 2)
+
+
 def test_nodes_without_anything():
     data = AttributedGraph(Graph.from_edges(2, [], [])[0], None)
     assert summary_lines(data) == [

@@ -106,6 +106,7 @@ def test_input_is_left_as_it_is(data):
         ({"threshold": "1"}, "threshold: expected a number"),
         ({"threshold": 0.5, "top_k": 3}, "threshold and top_k: only one of the two"),
         ({"random_state": "now"}, "random_state"),
+        ({"random_state": 2**32}, "random_state: expected a whole number from 0 to 2147483647"),
         ({"threshold": 2}, "no edge of A' would be left"),
     ],
 )

@@ -219,6 +219,47 @@ def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["perturb", "convert"])
+def test_no_file_of_the_input_is_replaced(tmp_path, capsys, command):
+    """With overwrite=true neither, because the noisy graph has no features and no labels."""
+    data = tmp_path / "data.npz"
+    assert main(["convert", QUICKSTART, "--out", str(data)]) == 0
+    before = data.read_bytes()
+    overrides = ["data.kind=npz", f"data.path={data}", "overwrite=true"]
+    assert main([command, QUICKSTART, *overrides, "--out", str(data)]) == 2
+    assert "--out names a file that is read" in capsys.readouterr().err
+    assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["evaluate", "x" * 300], ["report", "x" * 300], ["export", "x" * 300, "--graph", "g.csv"]],
+)
+def test_a_name_that_is_too_long_is_one_line(words, capsys):
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "File name too long" in error
+
+
+def test_a_run_goes_on_when_nobody_reads_its_lines(tmp_path):
+    """As in ``user-dgl train CONFIG | head -1``."""
+    command = [sys.executable, "-m", "user_dgl", "train", QUICKSTART, *FAST]
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        [*command, f"output_dir={folder}"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Traceback" not in error
+    assert "BrokenPipe" not in error
+    assert (folder / "result.json").exists()
+
+
 def test_resume_after_a_kill_equals_an_undisturbed_run(run_dir, tmp_path):
     """SIGKILL between checkpoints; the result is bit for bit that of a run left alone."""
     folder = tmp_path / "killed"
@@ -242,6 +283,10 @@ def test_resume_after_a_kill_equals_an_undisturbed_run(run_dir, tmp_path):
         assert (folder / name).read_bytes() == (run_dir / name).read_bytes()
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [row["epoch"] for row in rows] == list(range(1, 21))
+    result = json.loads((folder / "result.json").read_text())
+    (training,) = (stage for stage in result["stages"] if stage["name"] == "user")
+    # The stage has the seconds since the run went on, so it has the epochs since then too.
+    assert (result["epochs"], training["epochs"]) in [(20, 20 - n) for n in (6, 9, 12, 15, 18)]
 
 
 def test_resume_of_a_finished_run_changes_nothing(run_dir):

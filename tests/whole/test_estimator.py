@@ -321,7 +321,8 @@ def test_bad_input(data, adjacency, change, message):
         ({"overrides": {"trian.lr": 1}}, "unknown key 'trian': did you mean train"),
         ({"overrides": ["train.lr=-1"]}, "train.lr: expected above 0"),
         ({"overrides": "train.lr=1"}, "overrides: expected a dict or a list"),
-        ({"random_state": -1}, "seed: expected at least 0"),
+        ({"random_state": -1}, "random_state: expected a whole number from 0 to 2147483647"),
+        ({"random_state": 2**31}, "random_state: expected a whole number from 0 to"),
         ({"random_state": "x"}, "random_state: 'x' cannot be used to seed"),
         ({"config": 5}, "config: expected a path or a Config, got 5"),
     ],
@@ -412,19 +413,44 @@ def test_predict_gives_fitted_nodes_their_clusters(data, adjacency, settings):
     assert (model.predict(adjacency, data.feat) == model.labels_).mean() > 0.9
 
 
-def test_embedding_of_a_twin(data, adjacency):
-    settings = {**QUICK, "model.smooth.weight_power": 1}
-    model = USERClustering(3, overrides=settings).fit(adjacency, data.feat)
+def _embeddings_with_twins(model, feat):
+    """Embeddings of the fitted nodes, and of new ones with the same edges and features."""
     seen = model._out_of_sample._hidden
     kept = []
     model._out_of_sample._hidden = lambda *arguments: kept.append(seen(*arguments)) or kept[-1]
     try:
-        model.predict(model.adjacency_, data.feat)
+        model.predict(model.adjacency_, feat)
     finally:
         del model._out_of_sample._hidden
     ((hidden,),) = kept
-    np.testing.assert_allclose(hidden[:90], model.embedding_, atol=1e-6)
-    np.testing.assert_allclose(hidden[90:], model.embedding_, atol=1e-5)
+    return hidden[:90], hidden[90:]
+
+
+def test_embedding_of_a_twin(data, adjacency):
+    settings = {**QUICK, "model.smooth.weight_power": 1}
+    model = USERClustering(3, overrides=settings).fit(adjacency, data.feat)
+    fitted, twins = _embeddings_with_twins(model, data.feat)
+    np.testing.assert_allclose(fitted, model.embedding_, atol=1e-6)
+    np.testing.assert_allclose(twins, model.embedding_, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_twin_where_the_graph_of_the_data_is_mixed_with_the_learned_one(
+    data, adjacency, weighted
+):
+    """A new node's edges count in both graphs, with their weights if the data have weights."""
+    settings = {
+        **PAPER, "model.observed_mix": 0.5, "structure.prior": "uniform", "train.structure_lr": 0,
+        "structure.candidates.per_node": 0,
+    }  # fmt: skip
+    if weighted:
+        upper = sp.triu(adjacency, format="csr")
+        upper.data = np.random.default_rng(0).uniform(0.2, 3, upper.nnz)
+        adjacency = upper + upper.T
+    model = USERClustering(3, config=load_config(None), overrides=settings)
+    model.fit(adjacency, data.feat)
+    fitted, twins = _embeddings_with_twins(model, data.feat)
+    np.testing.assert_allclose(twins, fitted, atol=1e-5)
 
 
 def test_new_nodes_by_their_edges_where_the_view_is_that_of_the_graph(data, adjacency):

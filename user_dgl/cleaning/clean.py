@@ -180,7 +180,7 @@ def _added(graph: Graph, judge: Judge, candidates: int, seed: int) -> tuple[np.n
     except InputError:
         raise InputError(
             f"the search for pairs to add needs faiss on more than {MAX_EXACT} nodes: pip install "
-            "'user_dgl[ann]', or add no pairs (--candidates 0)"
+            "'user_dgl[ann]', or set the number of candidates to 0"
         ) from None
 
 

@@ -3,6 +3,8 @@
 import argparse
 import math
 
+from user_dgl.config.config import MOST_SEED
+
 
 def positive(text: str) -> int:
     """Read a whole number of 1 or more."""
@@ -15,6 +17,13 @@ def count(text: str) -> int:
     """Read a whole number of 0 or more."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """Read a seed: a whole number from 0 to 2^31 - 1."""
+    if not text.isdecimal() or int(text) > MOST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to {MOST_SEED}")
     return int(text)
 
 

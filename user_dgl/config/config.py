@@ -21,12 +21,15 @@ from user_dgl.config.structure import StructureConfig
 from user_dgl.config.train import TrainConfig
 from user_dgl.errors import InputError
 
+# The largest seed, which the generators of all libraries take.
+MOST_SEED = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Config(Section):
     """All settings of a run."""
 
-    seed: int = key(0, "Seed of all random numbers in training.", low=0, high=2**31 - 1)
+    seed: int = key(0, "Seed of all random numbers in training.", low=0, high=MOST_SEED)
     task: str = key(
         "clustering",
         "Purpose of the run. clustering: nodes are clustered. link_prediction: some edges are held "

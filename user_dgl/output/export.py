@@ -14,7 +14,7 @@ from user_dgl.data.attributed_graph import one_line
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.output.tables import csv_text
-from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.files import check_output_file, write_atomically
 
 _SUFFIXES = {"graph": (".csv", ".npz"), "clusters": (".csv",), "embedding": (".npy", ".csv")}
 
@@ -51,15 +51,14 @@ class Targets:
         if not files:
             raise InputError("nothing to export: name a file with --graph, --clusters, --embedding")
         for what, file in files.items():
-            if file.suffix not in _SUFFIXES[what]:
-                suffixes = " or ".join(_SUFFIXES[what])
-                raise InputError(f"{file}: --{what} takes a name that ends in {suffixes}")
-            if not file.parent.is_dir():
-                raise InputError(f"{file.parent}: no such folder")
-            if file.resolve() in [own.resolve() for own in run.own_files()]:
-                raise InputError(f"{file}: a file of the run itself: choose another name")
-            if file.exists() and not overwrite:
-                raise InputError(f"{file}: exists; choose another name or add --overwrite")
+            check_output_file(
+                file,
+                _SUFFIXES[what],
+                option=f"--{what}",
+                kept=run.own_files(),
+                replace=overwrite,
+                remedy="--overwrite",
+            )
         if len({file.resolve() for file in files.values()}) < len(files):
             raise InputError("two exports name the same file: choose different names")
 
@@ -174,8 +173,12 @@ def kept_edges(
     if top_k is not None:
         kept &= _among_heaviest(pairs, top_k)
     if not kept.any():
-        largest = f"the heaviest weighs {pairs.data.max():.4g}" if pairs.nnz else "A' has none"
-        raise InputError(f"no edge of A' would be left ({largest}): choose a lower --threshold")
+        if not pairs.nnz:
+            raise InputError("A' has no edge")
+        raise InputError(
+            f"no edge of A' would be left (the heaviest weighs {pairs.data.max():.4g}): choose a "
+            "lower threshold"
+        )
     return sp.coo_matrix((pairs.data[kept], (pairs.row[kept], pairs.col[kept])), pairs.shape)
 
 

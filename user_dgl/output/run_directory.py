@@ -155,14 +155,15 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             if checkpoint is not None:
                 self._keep_metrics_until(checkpoint)
-            elif config.train.resume:
-                (path / self.metrics_file).unlink(missing_ok=True)
-            elif config.overwrite:
-                for file in self.own_files():
-                    # config.yaml is replaced last: until then it shows that a run is here.
-                    if file.name != self.config_file:
-                        file.unlink(missing_ok=True)
-                self.remove_shards_but([])
+            else:
+                # With config.yaml, which is replaced last, this shows at any time that a run is
+                # here, so that a run that is interrupted may be replaced or gone on with.
+                (path / self.metrics_file).write_bytes(b"")
+                if config.overwrite and not config.train.resume:
+                    for file in self.own_files():
+                        if file.name not in (self.config_file, self.metrics_file):
+                            file.unlink(missing_ok=True)
+                    self.remove_shards_but([])
             self._remove_unfinished()
             # The saved settings must neither overwrite nor resume when a user trains with them.
             saved = replace(config, overwrite=False, train=replace(config.train, resume=False))
@@ -325,6 +326,7 @@ class RunDirectory:
     def read_learned_weight(self, graph: Graph) -> np.ndarray:
         """Read the weight in A' of each pair of ``graph`` (E,)."""
         matrix = self.read_learned_graph()
+        self.check_sizes(**{"nodes": graph.num_nodes, "rows of A'": matrix.shape[0]})
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
 

@@ -12,7 +12,7 @@ from user_dgl.config import DataConfig
 from user_dgl.data import load_data
 from user_dgl.errors import InputError
 from user_dgl.output.export import kept_edges, write_pairs, write_table
-from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.files import check_output_file, write_atomically
 
 _SUFFIXES = (".csv", ".npz", ".bin")
 _DOUBTFUL = 20
@@ -57,22 +57,20 @@ class CleanRequest:
         ------
         InputError
         """
-        inputs = {Path(file).resolve() for file in (self.data.edges, self.data.features) if file}
+        inputs = [Path(file) for file in (self.data.edges, self.data.features) if file]
         for option, file, suffixes in (
             ("out", self.out, _SUFFIXES),
             ("doubtful", self.doubtful, (".csv",)),
         ):
-            if file is None:
-                continue
-            if file.suffix not in suffixes:
-                names = " or ".join(suffixes)
-                raise InputError(f"{file}: --{option} takes a name that ends in {names}")
-            if not file.parent.is_dir():
-                raise InputError(f"{file.parent}: no such folder")
-            if file.resolve() in inputs:
-                raise InputError(f"{file}: --{option} names a file of the input: choose another")
-            if file.exists() and not self.overwrite:
-                raise InputError(f"{file}: exists; choose another name or add --overwrite")
+            if file is not None:
+                check_output_file(
+                    file,
+                    suffixes,
+                    option=f"--{option}",
+                    kept=inputs,
+                    replace=self.overwrite,
+                    remedy="--overwrite",
+                )
         if self.doubtful is not None and self.doubtful.resolve() == self.out.resolve():
             raise InputError(f"{self.out}: both --out and --doubtful: choose different names")
 

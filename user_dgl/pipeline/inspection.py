@@ -132,8 +132,8 @@ def _features(feat: sp.csr_matrix) -> dict[str, Any]:
         "num_columns": num_columns,
         "kinds": summary.counts_of_kinds(),
         "share_of_nonzeros": feat.nnz / max(num_rows * num_columns, 1),
-        "least": float(summary.least.min(initial=0)),
-        "largest": float(summary.largest.max(initial=0)),
+        "least": float(summary.least.min()) if num_columns else 0.0,
+        "largest": float(summary.largest.max()) if num_columns else 0.0,
         # Columns on very different scales are the most frequent cause of useless clusters.
         "least_range": float(varying.min()) if len(varying) else 0.0,
         "median_range": float(np.median(varying)) if len(varying) else 0.0,
@@ -145,12 +145,13 @@ def _features(feat: sp.csr_matrix) -> dict[str, Any]:
 
 def _labels(labels: np.ndarray) -> dict[str, Any]:
     """Describe labels: classes and how many nodes have one."""
-    sizes = np.bincount(labels[labels != UNLABELLED], minlength=1)
+    sizes = np.bincount(labels[labels != UNLABELLED])
+    sizes = sizes[sizes > 0]  # a part of a graph may lack a class
     return {
-        "num_classes": int((sizes > 0).sum()),
+        "num_classes": len(sizes),
         "num_labelled_nodes": int(sizes.sum()),
-        "smallest_class": int(sizes.min()),
-        "largest_class": int(sizes.max()),
+        "smallest_class": int(sizes.min()) if len(sizes) else 0,
+        "largest_class": int(sizes.max()) if len(sizes) else 0,
     }
 
 
@@ -165,9 +166,9 @@ def _sample_node(data: AttributedGraph, ids: _Names, node: int) -> dict[str, Any
     sample: dict[str, Any] = {"node": ids[node], "degree": int(data.graph.degree[node])}
     if data.feat is not None:
         row = data.feat[node]
-        values = zip(row.indices.tolist(), row.data.tolist(), strict=True)
-        sample["features"] = {str(c): float(f"{x:.6g}") for c, x in values if c < row.shape[1]}
-        sample["features"] = dict(list(sample["features"].items())[:_SAMPLE_VALUES])
+        first = slice(_SAMPLE_VALUES)
+        values = zip(row.indices[first].tolist(), row.data[first].tolist(), strict=True)
+        sample["features"] = {str(c): float(f"{x:.6g}") for c, x in values}
     if data.labels is not None:
         label = int(data.labels[node])
         sample["class"] = None if label == UNLABELLED else label

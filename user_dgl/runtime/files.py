@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +39,48 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         aside.unlink(missing_ok=True)
+
+
+def check_output_file(
+    file: Path,
+    suffixes: Iterable[str],
+    *,
+    option: str = "--out",
+    kept: Iterable[Path] = (),
+    replace: bool = False,
+    remedy: str | None = None,
+) -> None:
+    """Refuse a file that cannot or must not be written, before anything is computed.
+
+    Parameters
+    ----------
+    file : Path
+    suffixes : iterable of str
+        Endings that its name may have.
+    option : str
+        How the user named it, for messages.
+    kept : iterable of Path
+        Files that are never replaced, such as those that are read.
+    replace : bool
+        Whether a file that exists may be replaced.
+    remedy : str, optional
+        What the user can add so that it may.
+
+    Raises
+    ------
+    InputError
+    """
+    if file.suffix not in suffixes:
+        raise InputError(f"{file}: {option} takes a name that ends in {' or '.join(suffixes)}")
+    try:
+        folder_is_there, exists = file.parent.is_dir(), file.exists()
+        is_kept = file.resolve() in {each.resolve() for each in kept}
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written: {error.strerror or error}") from None
+    if not folder_is_there:
+        raise InputError(f"{file.parent}: no such folder")
+    if is_kept:
+        raise InputError(f"{file}: {option} names a file that is read: choose another name")
+    if exists and not replace:
+        otherwise = f" or add {remedy}" if remedy else ""
+        raise InputError(f"{file}: exists; choose another name{otherwise}")

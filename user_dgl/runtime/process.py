@@ -1,6 +1,7 @@
-"""Whether this process is one of several, as ``user-dgl launch`` and torchrun start them."""
+"""This process: whether it is one of several, as a launcher starts them, and its output."""
 
 import os
+import sys
 
 
 def launched() -> bool:
@@ -11,3 +12,10 @@ def launched() -> bool:
 def first_of_machine() -> bool:
     """Return whether this process reports what all processes of its machine find alike."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def discard_stdout() -> None:
+    """Send what is printed from now on nowhere, because nobody reads it any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

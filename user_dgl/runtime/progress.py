@@ -79,7 +79,10 @@ class StageClock:
             shown.close()
         entry["seconds"] = time.perf_counter() - started
         entry["cpu_seconds"] = time.process_time() - cpu_started
-        entry["peak_memory_mb"] = peak_memory_mb()
+        # Linux sums its counters of several processors only roughly, so that the peak may seem to
+        # fall by some pages.
+        before = max((each["peak_memory_mb"] for each in self.entries), default=0.0)
+        entry["peak_memory_mb"] = max(before, peak_memory_mb())
         self.entries.append(entry)
         if self._log is not None:
             memory = f"{entry['peak_memory_mb'] / 1000:.2f} GB at the peak so far"

@@ -5,10 +5,16 @@ another kind (MT19937), so that they share no draws with these streams. scikit-n
 the same kind of generator; it gets a number drawn from a stream.
 """
 
+import numbers
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
+
+from user_dgl.config.config import MOST_SEED
+from user_dgl.errors import InputError
 
 
 class Stream(IntEnum):
@@ -42,6 +48,33 @@ class Stream(IntEnum):
     KMEANS_SAMPLE = 31
     TRIED_NODES = 32
     CURVE_SAMPLE = 33
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a ``random_state`` of scikit-learn's kind stands for.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or the module ``numpy.random``
+        A whole number is the seed itself; of a generator a number is drawn.
+
+    Raises
+    ------
+    InputError
+        It is none of these, or a number outside 0 to 2^31 - 1.
+    """
+    if isinstance(random_state, numbers.Integral):
+        if isinstance(random_state, bool) or not 0 <= int(random_state) <= MOST_SEED:
+            raise InputError(
+                f"random_state: expected a whole number from 0 to {MOST_SEED}, got {random_state!r}"
+            )
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(MOST_SEED))
+    try:
+        return int(check_random_state(random_state).randint(MOST_SEED))
+    except ValueError as error:
+        raise InputError(f"random_state: {error}") from None
 
 
 def stream_rng(seed: int, stream: Stream, *more: int) -> np.random.Generator:

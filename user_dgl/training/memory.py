@@ -378,8 +378,12 @@ def gpu_memory_line(
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = (torch.cuda.mem_get_info(device)[0] + kept) / num_processes
     if expected > free:
-        user = config.model.kind == "user"
-        widths = "model.hidden_feats or train.restarts" if user else "baseline.hidden_feats"
+        if config.model.kind != "user":
+            widths = "baseline.hidden_feats"
+        elif not config.model.traits.learns:
+            widths = "model.smooth.num_components"
+        else:
+            widths = "model.hidden_feats or train.restarts"
         raise InputError(
             f"training would need about {expected / 1e9:.1f} GB of the GPU, of which "
             f"{free / 1e9:.1f} are free for each of {num_processes} processes there: set "

@@ -154,10 +154,13 @@ def _extended(model: USER, own: torch.Tensor, weight: sp.csr_matrix) -> Extended
     graph, mix = model.structure.graph, model.config.observed_mix
     fitted = model.propagation(own)
     if mix:
-        # As in `USER.propagation`. Each edge of a new node counts as an observed edge.
-        observed = Propagation.of(graph, model.structure.observed.to(own), model.engine)
+        # As in `USER.propagation`. Each edge of a new node counts as an observed edge, with its
+        # weight if the edges of the data have weights.
+        in_data = model.structure.observed * graph.edge_weight.to(own)
+        observed = Propagation.of(graph, in_data, model.engine)
         learned = Propagation.of(graph, own, model.engine)
-        norm, _ = _normalised(weight.astype(bool).astype(np.float64), observed)
+        new = weight.astype(bool).astype(np.float64) if graph.weight is None else weight
+        norm, _ = _normalised(new, observed)
         learned_norm, _ = _normalised(weight, learned)
         weight = mix * norm + (1 - mix) * learned_norm
     rows, diagonal = _normalised(weight, fitted)
