@@ -259,7 +259,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         graph. If the features have more columns and rows than
         ``model.smooth.num_components``, the embedding also differs by the error of a randomised
         SVD. If the labels do not come from the head, a node is assigned to the nearest mean of the
-        clusters. If ``model.observed_mix`` is above 0, each edge counts as observed.
+        clusters. If ``model.observed_mix`` is above 0, each edge counts as observed, with its
+        weight.
         """
         check_is_fitted(self)
         weight, names = _weights(

@@ -419,7 +419,7 @@ def _embeddings_with_twins(model, feat):
     kept = []
     model._out_of_sample._hidden = lambda *arguments: kept.append(seen(*arguments)) or kept[-1]
     try:
-        model.predict(model.adjacency_, feat)
+        model.predict(model.weight_unit_ * model.adjacency_, feat)
     finally:
         del model._out_of_sample._hidden
     ((hidden,),) = kept
@@ -441,7 +441,7 @@ def test_a_twin_where_the_graph_of_the_data_is_mixed_with_the_learned_one(
     """A new node's edges count in both graphs, with their weights if the data have weights."""
     settings = {
         **PAPER, "model.observed_mix": 0.5, "structure.prior": "uniform", "train.structure_lr": 0,
-        "structure.candidates.per_node": 0,
+        "structure.candidates.k_hop": 0,
     }  # fmt: skip
     if weighted:
         upper = sp.triu(adjacency, format="csr")
