@@ -114,7 +114,8 @@ def _status(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"user-dgl: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        line = InputError(f"{error.filename}: {error.strerror}")
+        print(f"user-dgl: error: {line}", file=sys.stderr)
         return 2
 
 
@@ -433,13 +434,13 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _predict_links(arguments: argparse.Namespace) -> None:
-    out = arguments.out
-    from user_dgl.links.prediction import predict_new_links, predict_pairs
-    from user_dgl.output.tables import csv_text
     from user_dgl.runtime.files import check_output_file, write_atomically
 
+    out = arguments.out
     if out is not None:
         check_output_file(out, (".csv",))
+    from user_dgl.links.prediction import predict_new_links, predict_pairs
+    from user_dgl.output.tables import csv_text
 
     if arguments.pairs is not None:
         table = predict_pairs(arguments.run_dir, arguments.pairs)

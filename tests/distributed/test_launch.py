@@ -98,7 +98,7 @@ def test_a_killed_process_ends_all_and_the_run_resumes(tmp_path, whole):
         launch_command(2, run_dir, *LONGER), cwd=ROOT, stderr=subprocess.PIPE, text=True
     )
     try:
-        _until(lambda: (run_dir / "metrics.jsonl").exists())
+        _until(lambda: _first_epoch_is_done(run_dir))
         ranks = [_rank(process.pid, rank) for rank in range(2)]
         listening = _listening([process.pid, *ranks])
         assert listening
@@ -157,7 +157,7 @@ def test_a_signal_stops_all_in_the_same_epoch_and_saves_it(tmp_path, whole, rank
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
-        _until(lambda: (run_dir / "metrics.jsonl").exists())
+        _until(lambda: _first_epoch_is_done(run_dir))
         if rank is None:
             process.send_signal(signal.SIGINT)
         else:
@@ -240,6 +240,11 @@ def _listening(pids):
             if fields[3] == "0A" and fields[9] in inodes:
                 found.append(fields[1].partition(":")[0])
     return found
+
+
+def _first_epoch_is_done(run_dir):
+    metrics = run_dir / "metrics.jsonl"
+    return metrics.exists() and metrics.stat().st_size > 0
 
 
 def _until(condition, seconds=60):

@@ -55,6 +55,22 @@ def test_overwrite_removes_the_old_run_and_nothing_else(tmp_path):
     assert not run.read_config().overwrite
 
 
+@pytest.mark.parametrize("later", ["seed=0", "overwrite=true", "train.resume=true"])
+def test_a_new_run_whose_settings_could_not_be_written_may_be_entered(tmp_path, monkeypatch, later):
+    write_file = RunDirectory.write_file
+
+    def full(run, name, write):
+        if name == "config.yaml":
+            raise InputError(f"{name}: cannot be written: No space left on device")
+        write_file(run, name, write)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "write_file", full)
+        with pytest.raises(InputError, match="No space left"):
+            _open(tmp_path / "run")
+    _open(tmp_path / "run", later)
+
+
 @pytest.mark.parametrize("later", ["overwrite=true", "train.resume=true"])
 def test_a_run_that_was_killed_before_its_first_epoch_may_be_entered_again(tmp_path, later):
     run, _ = _open(tmp_path)

@@ -219,13 +219,17 @@ def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["perturb", "convert"])
-def test_no_file_of_the_input_is_replaced(tmp_path, capsys, command):
+@pytest.mark.parametrize(
+    ("command", "written"), [("perturb", "data.npz"), ("convert", "~/data.npz")]
+)
+def test_no_file_of_the_input_is_replaced(tmp_path, capsys, monkeypatch, command, written):
     """With overwrite=true neither, because the noisy graph has no features and no labels."""
     data = tmp_path / "data.npz"
     assert main(["convert", QUICKSTART, "--out", str(data)]) == 0
     before = data.read_bytes()
-    overrides = ["data.kind=npz", f"data.path={data}", "overwrite=true"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = written if written.startswith("~") else data
+    overrides = ["data.kind=npz", f"data.path={path}", "overwrite=true"]
     assert main([command, QUICKSTART, *overrides, "--out", str(data)]) == 2
     assert "--out names a file that is read" in capsys.readouterr().err
     assert data.read_bytes() == before
@@ -233,7 +237,7 @@ def test_no_file_of_the_input_is_replaced(tmp_path, capsys, command):
 
 @pytest.mark.parametrize(
     "words",
-    [["evaluate", "x" * 300], ["report", "x" * 300], ["export", "x" * 300, "--graph", "g.csv"]],
+    [["evaluate", "x" * 300], ["report", "x\n" * 200], ["export", "x" * 300, "--graph", "g.csv"]],
 )
 def test_a_name_that_is_too_long_is_one_line(words, capsys):
     assert main(words) == 2

@@ -247,7 +247,7 @@ def test_what_a_killed_process_was_about_to_write_is_no_run(tmp_path, undisturbe
     run = RunDirectory(tmp_path)
     assert run.checkpoint_to_resume(config) is None
     run.begin(config, None)
-    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["config.yaml", "metrics.jsonl"]
 
 
 def _seen(folder):

@@ -31,7 +31,7 @@ def data_root(config: DataConfig) -> Path:
 def named_files(config: DataConfig) -> list[Path]:
     """Files and folders that the settings name, that of the noise among them."""
     names = (config.path, config.edges, config.features, config.labels, config.noise.file)
-    return [data_root(config) / name for name in names if name]
+    return [data_root(config) / Path(name).expanduser() for name in names if name]
 
 
 def find_file(root: Path, name: str, key: str) -> Path:

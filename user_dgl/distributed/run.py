@@ -194,7 +194,9 @@ class _Run:
         kind = config.model.kind
         with hooks.stop.listening(), self.stages.stage(kind, bar=False) as entry:
             own_result = trainer.fit(checkpoints)
-            entry |= {"epochs": len(own_result.epoch_seconds), "restarts": 1}
+            # The stage has the seconds since these processes started, so it has their epochs too.
+            before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
+            entry |= {"epochs": len(own_result.epoch_seconds) - before, "restarts": 1}
         sizes = _sizes(data)
         engine, device = trainer.engine, device_name(trainer.device)
         del trainer, data

@@ -158,7 +158,7 @@ class RunDirectory:
             else:
                 # With config.yaml, which is replaced last, this shows at any time that a run is
                 # here, so that a run that is interrupted may be replaced or gone on with.
-                (path / self.metrics_file).write_bytes(b"")
+                self.write_file(self.metrics_file, lambda file: None)
                 if config.overwrite and not config.train.resume:
                     for file in self.own_files():
                         if file.name not in (self.config_file, self.metrics_file):
@@ -394,7 +394,9 @@ class RunDirectory:
 
 
 def _counts(file: Path) -> bool:
-    """Return whether a file is more than the unfinished file of a killed process."""
+    """Return whether a file is more than what a killed process leaves before its settings."""
+    if file.name == RunDirectory.metrics_file and file.is_file():
+        return file.stat().st_size > 0
     return not (file.name.startswith(".") and file.name.endswith(".part"))
 
 

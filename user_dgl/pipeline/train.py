@@ -128,9 +128,9 @@ def train(
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
     with hooks.stop.listening(), stages.stage(config.model.kind, bar=False) as entry:
-        before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
         result = trainer.fit(checkpoint)
         # The stage has the seconds of this process, so it has its epochs too.
+        before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
         epochs = len(result.epoch_seconds) - before
         entry |= {"epochs": epochs, "restarts": config.train.restarts}
     sections = ResultSections.of(trainer.preparation)
