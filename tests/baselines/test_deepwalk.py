@@ -18,6 +18,8 @@ from dense_baselines import (
 )
 from torch.nn.functional import logsigmoid
 
+from user_dgl.cli import main
+
 LENGTH, WINDOW, NEGATIVES = 40, 5, 5
 
 
@@ -105,3 +107,12 @@ def test_pythons_generator_is_left_as_it_was():
     random.seed(3)
     train_epochs(trainer, 1)
     assert random.random() == expected
+
+
+def test_weights_without_effect_are_said(tmp_path, capsys):
+    edges = tmp_path / "edges.csv"
+    edges.write_text("source,target,weight\na,b,100\nb,c,1\nc,d,2\n")
+    words = ["train", "--edges", str(edges), "--clusters", "2", "model.kind=deepwalk"]
+    settings = ["baseline.epochs=1", f"output_dir={tmp_path / 'run'}", "--quiet"]
+    assert main([*words, *settings]) == 0
+    assert "the walks of deepwalk take all edges alike" in capsys.readouterr().out

@@ -167,6 +167,14 @@ def test_first_centroids_of_a_sample_find_blobs(monkeypatch, limit):
     np.testing.assert_array_equal(clusters, again)
 
 
+def test_more_first_points_than_mini_batches_have(monkeypatch):
+    """`MiniBatchKMeans` gives 3 x 4096 points to the choice of first centroids."""
+    monkeypatch.setattr(module, "MINI_BATCH_ABOVE", 13_000)
+    points, blob = blobs(num_points=13_500)
+    clusters = kmeans(points, 3, seed=0, num_starts=1, max_steps=2, seeding_sample=12_500)
+    assert clustering_metrics(blob, clusters)["acc"] == 100
+
+
 @pytest.mark.parametrize("apart", [0, 1000])
 def test_last_steps_are_those_of_scikit_learn(apart, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 70)

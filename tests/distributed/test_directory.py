@@ -78,6 +78,10 @@ def test_parts_for_other_settings_or_ranks_are_refused(parts, tmp_path):
         directory.check(config, 3)
     with pytest.raises(InputError, match="other settings of seed, structure"):
         directory.check(load_config(CONFIG, [*DATA, "seed=1", "structure.prior=uniform"]), 2)
+    trained = load_config(CONFIG, [*DATA, "train.structure_lr=0.1"])
+    assert trained.learns_structure != config.learns_structure
+    with pytest.raises(InputError, match=r"other settings of train\.structure_lr"):
+        directory.check(trained, 2)
     with pytest.raises(InputError, match="no partition there"):
         PartitionDirectory(tmp_path).check(config, 2)
     copied = tmp_path / "rank-0-of-2.pt"

@@ -42,7 +42,7 @@ BASELINES: dict[str, type[Baseline]] = {
 
 # Sections of USER, and the keys of each section that a baseline reads.
 _READ = {
-    "features": (FeaturesConfig, ()),
+    "features": (FeaturesConfig, ("categorical",)),
     "structure": (StructureConfig, ("engine",)),
     "model": (ModelConfig, ("kind", "num_clusters", "auto_clusters")),
     "loss": (LossConfig, ()),

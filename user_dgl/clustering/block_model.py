@@ -273,7 +273,7 @@ def word_scores(
     Returns
     -------
     float64 (F, K)
-        Finite. 0 for an empty cluster, and for a column without an occurrence.
+        Finite. 0 for an empty cluster.
 
     Raises
     ------

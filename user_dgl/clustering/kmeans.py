@@ -234,6 +234,8 @@ def _seeds_of_sample(
     size: int, points: np.ndarray, num_clusters: int, random_state: np.random.RandomState
 ) -> np.ndarray:
     """First centroids (K, d): k-means++ on randomly drawn points."""
+    # `MiniBatchKMeans` gives a part of the points, which may be smaller.
+    size = min(size, len(points))
     drawn = points[random_state.choice(len(points), size, replace=False)]
     return kmeans_plusplus(drawn, num_clusters, random_state=random_state)[0]
 

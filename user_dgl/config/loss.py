@@ -58,7 +58,10 @@ class LossConfig(Section):
         choices=("mean_square", "frobenius"),
     )
     reconstruction_weight: float = key(
-        0.0, "Weight of ||sigmoid(H H^T) - A||_F^2, the alpha of the paper.", low=0.0
+        0.0,
+        "Weight of ||sigmoid(H H^T) - A||_F^2, the alpha of the paper. Each edge counts as 1, "
+        "whatever it weighs.",
+        low=0.0,
     )
     reconstruction_form: str = key(
         "squared",

@@ -19,6 +19,8 @@ UNLABELLED = -1
 FILL = "fill them in, or set data.missing_features=mean (or zero)"
 GET_AGAIN = "download or create the data again"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# -1.0, and -1.000000000000000000e+00 of numpy.savetxt. 1E5 may be a name.
+_ROUND = re.compile(r"-?[0-9]{1,15}\.[0-9]*(e[+-][0-9]{2})?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +193,20 @@ def index_labels(values: ArrayLike, source: Path | str = "labels") -> np.ndarray
         given = values != ""
         if given.any() and all(map(_WHOLE.fullmatch, values[given])):
             values = np.where(given, values, "0").astype(np.int64)
+        elif given.any() and all(map(_is_whole, values[given])):
+            values = np.where(given, values, "0").astype(np.float64)
     if values.dtype.kind in "if" and set(np.unique(values[given]).tolist()) != {-1, 1}:
         given &= values != -1
     if given.any():
         labels[given] = np.unique(values[given], return_inverse=True)[1]
     return labels
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number, perhaps as NumPy and pandas write real numbers."""
+    return _WHOLE.fullmatch(text) is not None or (
+        _ROUND.fullmatch(text) is not None and float(text).is_integer()
+    )
 
 
 def one_line(error: Exception) -> str:

@@ -98,6 +98,8 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     asked = config
     prepared = prepared_features(config, noisy.graph, data.feat)
     warnings += prepared.warnings
+    if config.model.kind == "deepwalk" and noisy.graph.weight is not None:
+        warnings.append("the walks of deepwalk take all edges alike: weights have no effect")
     for warning in warnings:
         log(f"Warning: {warning}")
     if prepared.from_edges:

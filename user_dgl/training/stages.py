@@ -52,7 +52,8 @@ class Preparation:
     view : SmoothedView or None
         Only with the encoder ``smooth``.
     static_candidates : list of Pairs
-        Candidate pairs that are never replaced, such as neighbours by features.
+        Candidate pairs that are found once, such as neighbours by features. A refresh of the
+        candidates may remove them, and does not find them again.
     """
 
     config: Config
@@ -93,7 +94,7 @@ def prepare(
 def candidates_that_stay(
     graph: Graph, feat: sp.csr_matrix, config: Config, stages: StageClock
 ) -> list[Pairs]:
-    """Find the candidate pairs that are never replaced, on the whole graph."""
+    """Find the candidate pairs that are found once, on the whole graph."""
     if not config.structure.learnable:
         return []
     rng = stream_rng(config.seed, Stream.STATIC_CANDIDATES)

@@ -82,3 +82,22 @@ def test_setting(files, tmp_path, capsys):
     assert "4 columns" in capsys.readouterr().out
     assert main(command) == 2
     assert "features.categorical=one_hot" in capsys.readouterr().err
+
+
+def test_missing_categories_are_no_category(files):
+    """R writes NA. It is missing, as an empty cell is."""
+    edges, features = files
+    messages = []
+    for missing in ("", "NA"):
+        features.write_text(f"id,colour\na,red\nb,{missing}\nc,blue\n")
+        with pytest.raises(InputError) as caught:
+            load_edge_list(edges, features, categorical="one_hot")
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_a_baseline_reads_categories(files, tmp_path):
+    edges, features = files
+    words = ["--edges", str(edges), "--features", str(features), "--clusters", "2"]
+    settings = ["model.kind=gae", "features.categorical=one_hot", "baseline.epochs=1"]
+    assert main(["train", *words, *settings, f"output_dir={tmp_path / 'run'}", "--quiet"]) == 0

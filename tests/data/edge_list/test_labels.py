@@ -31,6 +31,10 @@ from user_dgl.errors import InputError
         ("0 x\n1 y\n2 x\n3 y\n9 z\n", [0, 1, 0, 1]),
         ("0 x\n1\n2 x\n3 y\n", [0, -1, 0, 1]),
         ("0\n-1\n1\n0\n", [0, -1, 1, 0]),
+        ("0.0\n-1.0\n10.0\n9.0\n", [0, -1, 2, 1]),
+        ("0.000e+00\n-1.000e+00\n1.000e+00\n0.000e+00\n", [0, -1, 1, 0]),
+        ("1.5\n-1.5\n-1.0\n1.5\n", [2, 1, 0, 2]),
+        ("a\nNULL\n<NA>\nNone\n", [1, -1, -1, 0]),
         ("-1\n-1\n1\n1\n", [0, 0, 1, 1]),
         (np.array([7, 3, 3, 7], dtype=np.int8), [1, 0, 0, 1]),
         (np.array(["b", "", "a", "a"]), [1, -1, 0, 0]),
@@ -114,3 +118,14 @@ def test_read_labels(files):
     assert read_labels(path, ("1", "2", "3"), 3).tolist() == [0, 1, 0]
     with pytest.raises(InputError, match="3 labels for 4 nodes"):
         read_labels(path, None, 4)
+
+
+def test_an_id_and_a_label_of_several_words(files):
+    """Else each row would be a class of its own."""
+    labels = "0 machine learning\n1 machine learning\n2 theory of computation\n3 databases\n"
+    for content in (labels, "id label\n" + labels):
+        with pytest.raises(InputError, match="an id and a label of several words"):
+            files(PATH, None, content)
+    data = files(PATH, None, labels.replace(" ", ",", 1).replace("\n1 ", "\n1,")
+                 .replace("\n2 ", "\n2,").replace("\n3 ", "\n3,"))  # fmt: skip
+    assert data.labels.tolist() == [1, 1, 2, 0]

@@ -406,3 +406,54 @@ def test_sif_with_several_nodes_in_a_row(tmp_path):
         load_edge_list(tmp_path / "a.sif")
     (tmp_path / "a.sif").write_text("a pp b\nb pp c\nc pd a\n")
     assert load_edge_list(tmp_path / "a.sif").num_nodes == 3
+
+
+# Files of which only a part says what they are.
+
+
+def test_lgl_of_igraph_is_refused(read):
+    """Its lines with a mark name the node whose neighbours follow, and are no comments."""
+    refuses(read, "# 1\n2 5\n3 4\n# 2\n3 7\n", "an LGL file of igraph, .*awk")
+    refuses(read, "# a\nb\nc\n# b\nd\n# c\nd\n", "an LGL file of igraph, .*awk")
+    for text in ("# comment\n2 5\n3 4\n3 2\n", "# edges\n2 5\n3 4\n# more\n3 2\n# end\n"):
+        assert pairs(read(text)) == {frozenset(pair) for pair in ("25", "34", "23")}
+
+
+def test_ids_of_two_kinds_of_nodes_that_are_counted_apart(read):
+    refuses(read, "% bip unweighted\n% 3 2 2\n1 1\n1 2\n2 1\n", "nodes of two kinds.*awk")
+    rows = "1,1,ACTED\n1,2,ACTED\n2,1,ACTED\n"
+    refuses(read, f":START_ID(Person),:END_ID(Movie),:TYPE\n{rows}", "ids of Person and of Movie")
+    data = read(f":START_ID(Person),:END_ID(Person),:TYPE\n{rows}")
+    assert data.graph.num_edges == 1
+    data = read(":START_ID(Person),:END_ID(Movie),:TYPE\np1,m1,A\np1,m2,A\np2,m1,A\n")
+    assert data.graph.num_edges == 3
+
+
+@pytest.mark.parametrize("name", ["g.txt", "g.adjlist"])
+def test_adjacency_lists_with_tuples_and_quotes(read, name):
+    grid = nx.grid_2d_graph(3, 3)
+    text = "".join(line + "\n" for line in nx.generate_adjlist(grid))
+    header = "#script.py\n# GMT Mon Nov 30 10:00:00 2026\n#\n"
+    data = read(header + text, name)
+    assert {frozenset(map(str, pair)) for pair in grid.edges} == pairs(data)
+    quoted = '"Smith, J","Doe, A"\n"Doe, A","Roe, B"\n"Roe, B"\n'
+    data = read(quoted, layout="adjacency_list")
+    assert pairs(data) == {
+        frozenset(pair) for pair in (("Smith, J", "Doe, A"), ("Doe, A", "Roe, B"))
+    }
+
+
+def test_adjacency_lists_with_two_separators(read):
+    text = "Smith,J Doe,A Roe,B\nx Doe,A\ny x\n"
+    refuses(read, text, "commas in some rows and blanks in others", layout="adjacency_list")
+    data = read(text, layout="adjacency_list", separator="blank")
+    assert sorted(data.node_ids) == ["Doe,A", "Roe,B", "Smith,J", "x", "y"]
+    data = read("New York,Boston\nBoston,Salem\n", layout="adjacency_list")
+    assert sorted(data.node_ids) == ["Boston", "New York", "Salem"]
+
+
+def test_settings_that_a_layout_does_not_read_are_said(read):
+    data = read("a,b,c\nb,c\n", layout="adjacency_list", header=True, columns=["a", "b"])
+    assert "data.header and data.columns have no effect" in notes(data)
+    data = read("0 1 0\n1 0 1\n0 1 0\n", layout="matrix", weights=3)
+    assert "a square table, so data.weights has no effect" in notes(data)

@@ -174,3 +174,31 @@ def test_files_that_would_not_fit_the_memory(tmp_path, monkeypatch):
             files, "available_memory_mb", lambda path=path: path.stat().st_size / 5e5
         )
         refused(path, "needs .* GB of memory")
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("1 2 0,5\n2 3 7,5", "edge '1 2 0,5': weight '0,5' is not a number"),
+        ("1 2 0.5\n3", "edge '3': expected two vertices"),
+        ('"a" "b" 1,5\n2 3', "weight '1,5' is not a number"),
+    ],
+)
+def test_rows_of_pajek_that_networkx_would_change(edges, message, tmp_path):
+    text = f'*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Edges\n{edges}\n'
+    refused(write(tmp_path / "g.net", text.encode()), message)
+
+
+def test_pajek_with_colours_of_edges(tmp_path):
+    text = '*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Edges\n1 2 c Blue\n2 3 c Red\n'
+    assert load_edge_list(write(tmp_path / "g.net", text.encode())).graph.num_edges == 2
+
+
+@pytest.mark.parametrize("ending", [".gml", ".gexf", ".json"])
+def test_a_weight_of_another_name_is_said(ending, tmp_path):
+    graph = nx.Graph()
+    graph.add_edge("a", "b", value=3)
+    graph.add_edge("b", "c", value=1)
+    data = load_edge_list(write(tmp_path / ("g" + ending), WRITERS[ending](graph)))
+    assert "edge attribute value is not read: rename it to weight" in notes(data)
+    assert data.graph.weight is None

@@ -10,6 +10,7 @@ from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.edge_list.features import Features, load_array, read_features
 from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows
 from user_dgl.data.edge_list.layouts import TextOptions, is_adjacency_list
+from user_dgl.data.edge_list.names import groups_of_ids
 from user_dgl.data.edge_list.square import Square, describe, read_square
 from user_dgl.data.edge_list.text_edges import (
     Pairs,
@@ -257,24 +258,33 @@ def _read_ends(path: Path, missing: str, options: TextOptions) -> _Edges:
             return _read_text(path, missing, options)
         data = load_object(file_format.load)(path, missing)
         read = _of_graph(path, data, not file_format.by_id)
-    if options.given:
+    return _with_unread(read, options.given, "not a table of edges")
+
+
+def _with_unread(read: _Edges, unread: list[str], because: str) -> _Edges:
+    """Say which settings have no effect on such a file."""
+    if unread:
         read.notes.append(
-            f"{path.name}: not a table of edges, so {' and '.join(options.given)} "
-            f"{'has' if len(options.given) == 1 else 'have'} no effect"
+            f"{read.path.name}: {because}, so {' and '.join(unread)} "
+            f"{'has' if len(unread) == 1 else 'have'} no effect"
         )
     return read
 
 
 def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
     if options.layout == "adjacency_list":
-        return _of_graph(path, load_adjacency_list(path, missing, options.separator), False)
+        read = _of_graph(path, load_adjacency_list(path, missing, options.separator), False)
+        unread = [name for name in options.given if name not in ("data.layout", "data.separator")]
+        return _with_unread(read, unread, "an adjacency list")
     text = open_edges(path, options)
     if options.layout == "auto" and is_adjacency_list(text):
         return _of_graph(path, load_adjacency_list(path, missing), False)
     if options.layout == "matrix" or (options.layout == "auto" and not options.columns):
         square = read_square(text)
         if square is not None and (square.sure or options.layout == "matrix"):
-            return _of_square(path, square)
+            named = {"data.columns", "data.weights"}
+            unread = [name for name in options.given if name in named]
+            return _with_unread(_of_square(path, square), unread, "a square table")
         if options.layout == "matrix":
             raise InputError(
                 f"{path}: not a square table of numbers: expected as many rows as columns, with or "
@@ -287,6 +297,12 @@ def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
             )
     text, columns = find_columns(text, options)
     pairs = read_pairs_of_text(text, columns, options)
+    groups = groups_of_ids([(text.header or ())[c] for c in columns.ends] if text.header else [])
+    if groups and np.isin(pairs.u, pairs.v).any():
+        raise InputError(
+            f"{path}: ids of {groups[0]} and of {groups[1]}, some of which are equal: put a letter "
+            "before each id that says of which group it is"
+        )
     return _Edges(path, pairs.u, pairs.v, pairs.names, pairs.notes, pairs, weight=pairs.weight)
 
 

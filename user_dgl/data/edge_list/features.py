@@ -303,7 +303,7 @@ def _encoded(
     """Encode the cells of columns of text."""
     names = text.header if len(text.header or ()) == text.num_columns else None
     frame = pd.DataFrame({names[c] if names else c + 1: column for c, column in cells.items()})
-    frame = frame.apply(lambda column: column.str.strip()).replace({"": np.nan})
+    frame = frame.apply(lambda column: column.str.strip()).replace(dict.fromkeys(MISSING, np.nan))
     return encoder.encode(frame, str(text.path)) if len(cells) else sp.csr_matrix((0, 0))
 
 

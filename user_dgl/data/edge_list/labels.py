@@ -21,6 +21,7 @@ from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
+    MISSING_IDS,
     index_ids,
     is_text,
     positions,
@@ -29,6 +30,9 @@ from user_dgl.data.reading.ids import (
 )
 from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
 from user_dgl.errors import InputError
+
+# What programs write in place of a label that is missing. "None" may be the name of a class.
+_MISSING = MISSING_IDS - {"None"} | set(MISSING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +242,7 @@ def _names_columns(names: list[str]) -> bool:
 
 def _tidy(values: Iterable[str]) -> np.ndarray:
     stripped = [value.strip() for value in values]
-    return np.array(["" if value in MISSING else value for value in stripped], dtype=object)
+    return np.array(["" if value in _MISSING else value for value in stripped], dtype=object)
 
 
 def _last_given(values: np.ndarray) -> int:

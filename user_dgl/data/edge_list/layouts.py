@@ -24,6 +24,11 @@ _NETWORKX = re.compile(rb"#[^\n]*\n#[ \t]*GMT ")
 # A triple whose object is a text.
 _LITERAL = re.compile(rb"(?m)^\s*<[^>\n]*>\s+<[^>\n]*>\s+\"[^\n]*\.[ \t]*$")
 _NODE_AND_COLON = re.compile(r"[^\s:]+:(\s+\S.*)?")
+# KONECT's mark of a network between two kinds of nodes, each of which is counted from 1.
+_TWO_KINDS = re.compile(rb"%[ \t]*bip\b")
+# What igraph writes as LGL: a line `# node` above the rows of its neighbours, again and again.
+_LGL = re.compile(rb"# \S+[ \t]*\r?\n(?:[^#\n][^\n]*\n)+# \S+[ \t]*\r?\n")
+_NAMED_ABOVE = re.compile(rb"(?m)^# (\S+)[ \t]*\r?$")
 _HEAD = 4096
 _METIS_CONVERSION = "awk '!/^%/ {{if (n++) for (i=1; i<=NF; i++) print n-1, $i}}' {} > edges.txt"
 
@@ -97,6 +102,17 @@ def refuse_other_layouts(text: TextFile) -> None:
             f"{text.path}: a TGF file: nodes, a line with #, edges; convert it: "
             f"sed '1,/^#/d' {name} > edges.txt"
         )
+    if _TWO_KINDS.match(text.original):
+        raise InputError(
+            f"{text.path}: nodes of two kinds, each counted from 1 (% bip): put a letter before "
+            f'each id: awk \'!/^%/ {{print "a"$1, "b"$2}}\' {name} > edges.txt'
+        )
+    if _is_lgl(text):
+        raise InputError(
+            f"{text.path}: an LGL file of igraph, or edges (data.layout=pairs): lines with # name "
+            "the node whose neighbours follow; convert it: "
+            f"awk '/^#/ {{u=$2; next}} {{print u, $1, $2}}' {name} > edges.txt"
+        )
     if _LITERAL.search(text.body[:_HEAD]) or (
         text.sample[0][0].startswith("<") and _LITERAL.search(text.body)
     ):
@@ -124,6 +140,15 @@ def refuse_other_layouts(text: TextFile) -> None:
             "data.layout=adjacency_list if each row is a node and its neighbours; edges need as "
             "many cells in each row"
         )
+
+
+def _is_lgl(text: TextFile) -> bool:
+    """Whether comments stand between the rows that may be the nodes whose neighbours follow."""
+    if not _LGL.match(text.original):
+        return False
+    named = {word.decode(errors="replace") for word in _NAMED_ABOVE.findall(text.original)}
+    ids = {cell.strip() for row in text.sample for cell in row}
+    return bool(named & ids) or all(map(str.isdecimal, named))
 
 
 def _is_ragged(text: TextFile) -> bool:

@@ -75,6 +75,7 @@ _NUMBERED_LABEL = re.compile(
 )
 # What Neo4j writes behind a name: `weight:float`.
 _TYPE = re.compile(r"(?<=.):(int|long|float|double|short|byte|string|boolean)$", re.IGNORECASE)
+_GROUP = re.compile(r":(?:START_ID|END_ID)\(([^()]+)\)$")
 _ROW_NUMBERS = frozenset(("", "index", "unnamed_0", "row", "rownames", "row_names", "row_number"))
 
 
@@ -91,6 +92,17 @@ def words(name: str) -> str:
     name = re.sub(r"\([^()]*\)$", "", name)
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[\W_]+", "_", name).strip("_").lower()
+
+
+def groups_of_ids(ends: Sequence[str]) -> tuple[str, str] | None:
+    """The groups in which Neo4j counts the ids of the two ends, if it counts them apart.
+
+    >>> groups_of_ids([":START_ID(Person)", ":END_ID(Movie)"])
+    ('Person', 'Movie')
+    >>> groups_of_ids([":START_ID(Person)", ":END_ID(Person)"])
+    """
+    found = [match[1] for name in ends if (match := _GROUP.search(name.strip()))]
+    return (found[0], found[1]) if len(found) == 2 and found[0] != found[1] else None
 
 
 def is_id(name: str) -> bool:

@@ -1,13 +1,22 @@
 """Read adjacency lists: rows of a node and its neighbours (networkx.write_adjlist)."""
 
+import csv
+import re
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
+from user_dgl.data.reading.lines import quoted_brackets
 from user_dgl.data.reading.separators import SEPARATORS
 from user_dgl.errors import InputError
 
+if TYPE_CHECKING:
+    import networkx as nx
+
+_QUOTED = re.compile(r'"[^"]*"')
 # The graph of networkx needs this multiple of the file's size.
 _COPIES = 30
 
@@ -17,7 +26,8 @@ def load_adjacency_list(
 ) -> AttributedGraph:
     """Load the graph of an adjacency list, gzipped or not.
 
-    Lines that start with ``#`` or ``%`` are comments.
+    Lines that start with ``#`` or ``%`` are comments. A tuple such as ``(0, 1)`` is one id, and so
+    is what stands in quotation marks.
 
     Parameters
     ----------
@@ -31,7 +41,8 @@ def load_adjacency_list(
     Raises
     ------
     InputError
-        The file is unreadable or not UTF-8, has attributes in braces or an empty cell.
+        The file is unreadable or not UTF-8, has attributes in braces or an empty cell, or some of
+        its rows have commas and others only blanks.
     """
     data = read_bytes(path, _COPIES)
     try:
@@ -44,19 +55,41 @@ def load_adjacency_list(
         raise InputError(
             f"{path}: an adjacency list with attributes: save it with networkx.write_edgelist"
         )
-    by = SEPARATORS.get(separator)
-    if by is None:
-        by = next((mark for mark in "\t;," if any(mark in line for line in lines)), " ")
-    if by != " ":
-        lines = [by.join(cell.strip() for cell in line.split(by)).rstrip(by) for line in lines]
-    # A comment sign in an id would cut the line: nothing is a comment any more.
-    graph = parsed(
-        lambda nx: nx.parse_adjlist(
-            lines, comments="\0", delimiter=None if by == " " else by, create_using=nx.MultiGraph
-        ),
-        path,
-        "adjacency list",
-    )
-    if not all(str(node).strip() for node in graph):
+    lines = quoted_brackets("\n".join(lines).encode())[0].decode().split("\n")
+    rows = _cells(lines, SEPARATORS.get(separator) or _separator(lines, path))
+    if not all(cell for row in rows for cell in row):
         raise InputError(f"{path}: an empty cell in place of an id: fill it or remove it")
-    return from_networkx(graph, path, missing)
+
+    def graph_of_rows(nx: ModuleType) -> "nx.MultiGraph":
+        graph = nx.MultiGraph()
+        for node, *neighbours in rows:
+            graph.add_node(node)
+            graph.add_edges_from((node, other) for other in neighbours)
+        return graph
+
+    return from_networkx(parsed(graph_of_rows, path, "adjacency list"), path, missing)
+
+
+def _separator(lines: list[str], path: Path) -> str:
+    """Which mark separates the cells."""
+    bare = [_QUOTED.sub("", line) for line in lines]  # a mark in an id separates nothing
+    mark = next((mark for mark in "\t;," if any(mark in line for line in bare)), " ")
+    if mark == "," and any("," not in line and " " in line.strip() for line in bare):
+        raise InputError(
+            f"{path}: commas in some rows and blanks in others: set data.separator=comma or "
+            "data.separator=blank"
+        )
+    return mark
+
+
+def _cells(lines: list[str], separator: str) -> list[list[str]]:
+    """Split lines; a separator at the end of a line is none."""
+    rows = []
+    for line in lines:
+        # Line by line, so that a quotation mark that is never closed takes no more than its line.
+        (row,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
+        row = [cell.strip() for cell in row]
+        while len(row) > 1 and not row[-1]:
+            row.pop()
+        rows.append([cell for cell in row if cell] if separator == " " else row)
+    return rows

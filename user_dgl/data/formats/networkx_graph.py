@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph, index_labels, one_line
+from user_dgl.data.edge_list.names import is_weight
 from user_dgl.data.reading.ids import as_text, index_ids
 from user_dgl.data.reading.matrices import as_features, graph_from_entries, graph_from_pairs
 from user_dgl.errors import InputError
@@ -264,4 +265,11 @@ def _edges(graph: "nx.MultiGraph", place: dict[Any, int], path: Path, notes: lis
     if zeros:
         cleaned.append(f"{zeros} edges of weight 0 dropped")
     notes.extend(cleaned)
+    of_edges = [set(values) for _, _, values in graph.edges(data=True)]
+    if not any(_WEIGHT in names for names in of_edges):
+        others = sorted(filter(is_weight, set().union(*of_edges)))
+        notes += [
+            f"edge attribute {name} is not read: rename it to {_WEIGHT} if it is the weight"
+            for name in others
+        ]
     return pairs

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from user_dgl.data.attributed_graph import AttributedGraph, one_line
+from user_dgl.data.edge_list.names import is_weight
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
 from user_dgl.errors import InputError
@@ -56,7 +57,7 @@ def load_node_link(path: Path, missing: str = "refuse") -> AttributedGraph:
         "nodes": [{**node, "id": name} for node, name in zip(nodes, ids, strict=True)],
         key: [
             {
-                **{name: value for name, value in link.items() if name == "weight"},
+                **{name: value for name, value in link.items() if is_weight(name)},
                 **{end: _id(link[end], path) for end in ("source", "target")},
             }
             for link in links

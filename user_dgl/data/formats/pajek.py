@@ -6,6 +6,7 @@ from pathlib import Path
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
+from user_dgl.data.reading.text import is_number
 from user_dgl.errors import InputError
 
 # The graph of networkx needs this multiple of the file's size.
@@ -13,6 +14,7 @@ _COPIES = 20
 _SECTION = re.compile(r"\*(\w+)")
 # What networkx reads. `*arcs :1 "friends"` is `*arcs` with the name of a relation.
 _READ = ("network", "vertices", "arcs", "edges")
+_LIKE_A_NUMBER = re.compile(r"[-+.,]?[0-9]")
 
 
 def load_pajek(path: Path, missing: str = "refuse") -> AttributedGraph:
@@ -67,6 +69,8 @@ def load_pajek(path: Path, missing: str = "refuse") -> AttributedGraph:
         )
     # One section of edges is enough, because graphs are undirected here.
     kept = lines[: stop + 1] + [line for line in lines[stop + 1 :] if not line.startswith("*")]
+    for line in kept[stop + 1 :]:
+        _check_edge(line, path)
     graph = parsed(lambda nx: nx.parse_pajek(kept), path, "Pajek")
     if len(graph) != int(cells[1]):
         raise InputError(
@@ -76,3 +80,16 @@ def load_pajek(path: Path, missing: str = "refuse") -> AttributedGraph:
     for values in graph.nodes.values():
         values.clear()
     return from_networkx(graph, path, missing)
+
+
+def _check_edge(line: str, path: Path) -> None:
+    """Refuse a row that networkx leaves out, and a weight in whose place it takes 1."""
+    cells = line.split('"')[-1].split() if '"' in line else line.split()
+    ends = 2 - line.count('"') // 2  # ends without quotation marks
+    if len(cells) < ends:
+        raise InputError(f"{path}: edge {line!r}: expected two vertices")
+    weight = cells[ends] if len(cells) > ends else ""
+    if _LIKE_A_NUMBER.match(weight) and not is_number(weight):
+        raise InputError(
+            f"{path}: edge {line!r}: weight {weight!r} is not a number: write it with a point"
+        )

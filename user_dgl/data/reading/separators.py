@@ -78,6 +78,13 @@ def find_separator(path: Path, data: bytes, single_column: bool, of_edges: bool)
         # and some labels are missing.
         ids = [row[0] for row in best_rows if len(row) == 2]
         if not 2 * len(ids) > len(lines) or len(set(ids)) < len(ids):
+            firsts = [row[0] for row in best_rows[1:]]  # the first row may be a header
+            numbered = len(set(firsts)) == len(firsts) > 1 and all(map(str.isdecimal, firsts))
+            if numbered and all(len(row) > 1 for row in best_rows):
+                raise InputError(
+                    f"{path}: an id and a label of several words in each row: separate them by a "
+                    "tab or a comma"
+                )
             return "\t"
     return best
 
