@@ -91,7 +91,8 @@ class PartitionDirectory:
         before, now = to_plain(made), to_plain(config)
         before["data"]["root"] = now["data"]["root"] = None
         changed = [name for name in _DECISIVE if before[name] != now[name]]
-        if made.learns_structure != config.learns_structure:
+        smooth = config.model.encoder == "smooth"
+        if smooth and made.learns_structure != config.learns_structure:
             changed.append("train.structure_lr")  # a view depends on whether A' is trained
         if changed:
             raise InputError(

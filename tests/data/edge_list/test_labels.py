@@ -124,7 +124,7 @@ def test_an_id_and_a_label_of_several_words(files):
     """Else each row would be a class of its own."""
     labels = "0 machine learning\n1 machine learning\n2 theory of computation\n3 databases\n"
     for content in (labels, "id label\n" + labels):
-        with pytest.raises(InputError, match="an id and a label of several words"):
+        with pytest.raises(InputError, match="an id and a label of several parts"):
             files(PATH, None, content)
     data = files(PATH, None, labels.replace(" ", ",", 1).replace("\n1 ", "\n1,")
                  .replace("\n2 ", "\n2,").replace("\n3 ", "\n3,"))  # fmt: skip

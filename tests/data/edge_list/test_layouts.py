@@ -421,6 +421,7 @@ def test_lgl_of_igraph_is_refused(read):
 
 def test_ids_of_two_kinds_of_nodes_that_are_counted_apart(read):
     refuses(read, "% bip unweighted\n% 3 2 2\n1 1\n1 2\n2 1\n", "nodes of two kinds.*awk")
+    assert read("% bip\na1 b1\na1 b2\na2 b1\n").graph.num_edges == 3
     rows = "1,1,ACTED\n1,2,ACTED\n2,1,ACTED\n"
     refuses(read, f":START_ID(Person),:END_ID(Movie),:TYPE\n{rows}", "ids of Person and of Movie")
     data = read(f":START_ID(Person),:END_ID(Person),:TYPE\n{rows}")
@@ -448,8 +449,18 @@ def test_adjacency_lists_with_two_separators(read):
     refuses(read, text, "commas in some rows and blanks in others", layout="adjacency_list")
     data = read(text, layout="adjacency_list", separator="blank")
     assert sorted(data.node_ids) == ["Doe,A", "Roe,B", "Smith,J", "x", "y"]
-    data = read("New York,Boston\nBoston,Salem\n", layout="adjacency_list")
-    assert sorted(data.node_ids) == ["Boston", "New York", "Salem"]
+    for name in ("g.txt", "g.adjlist"):
+        cities = "New York,Boston\nBoston,Salem\nSalem,New York\nNew York\n"
+        data = read(cities, name, layout="adjacency_list")
+        assert sorted(data.node_ids) == ["Boston", "New York", "Salem"]
+    data = read("a,b\nc d\n", "g.adjlist", separator="comma")
+    assert sorted(data.node_ids) == ["a", "b", "c d"]
+    data = read("0 1\t2\n1 2\n", layout="adjacency_list", separator="blank")
+    assert data.graph.num_edges == 3
+    data = read('5" pipe,6" pipe\n6" pipe,x\n', layout="adjacency_list")
+    assert data.graph.num_edges == 2
+    refuses(read, '"a b\nb c\n', "a quotation mark is left open", layout="adjacency_list")
+    refuses(read, "# nothing\n", "no nodes", name="g.adjlist")
 
 
 def test_settings_that_a_layout_does_not_read_are_said(read):

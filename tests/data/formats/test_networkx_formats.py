@@ -190,8 +190,9 @@ def test_rows_of_pajek_that_networkx_would_change(edges, message, tmp_path):
 
 
 def test_pajek_with_colours_of_edges(tmp_path):
-    text = '*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Edges\n1 2 c Blue\n2 3 c Red\n'
-    assert load_edge_list(write(tmp_path / "g.net", text.encode())).graph.num_edges == 2
+    rows = '1 2 c Blue\n2 3 1 l "of a friend"\n1 "c" 2.5\n'
+    text = f'*Vertices 3\n1 "a"\n2 "b"\n3 "c"\n*Edges\n{rows}'
+    assert load_edge_list(write(tmp_path / "g.net", text.encode())).graph.num_edges == 3
 
 
 @pytest.mark.parametrize("ending", [".gml", ".gexf", ".json"])

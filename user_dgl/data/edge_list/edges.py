@@ -256,6 +256,8 @@ def _read_ends(path: Path, missing: str, options: TextOptions) -> _Edges:
                 refuse_graphs(path, head)
         if file_format is None:
             return _read_text(path, missing, options)
+        if kind == ".adjlist":
+            return _read_lists(path, missing, options)
         data = load_object(file_format.load)(path, missing)
         read = _of_graph(path, data, not file_format.by_id)
     return _with_unread(read, options.given, "not a table of edges")
@@ -273,12 +275,10 @@ def _with_unread(read: _Edges, unread: list[str], because: str) -> _Edges:
 
 def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
     if options.layout == "adjacency_list":
-        read = _of_graph(path, load_adjacency_list(path, missing, options.separator), False)
-        unread = [name for name in options.given if name not in ("data.layout", "data.separator")]
-        return _with_unread(read, unread, "an adjacency list")
+        return _read_lists(path, missing, options)
     text = open_edges(path, options)
     if options.layout == "auto" and is_adjacency_list(text):
-        return _of_graph(path, load_adjacency_list(path, missing), False)
+        return _read_lists(path, missing, options)
     if options.layout == "matrix" or (options.layout == "auto" and not options.columns):
         square = read_square(text)
         if square is not None and (square.sure or options.layout == "matrix"):
@@ -304,6 +304,15 @@ def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
             "before each id that says of which group it is"
         )
     return _Edges(path, pairs.u, pairs.v, pairs.names, pairs.notes, pairs, weight=pairs.weight)
+
+
+def _read_lists(path: Path, missing: str, options: TextOptions) -> _Edges:
+    read = _of_graph(path, load_adjacency_list(path, missing, options.separator), False)
+    known = {"data.separator"}
+    if options.layout == "adjacency_list":
+        known.add("data.layout")
+    unread = [name for name in options.given if name not in known]
+    return _with_unread(read, unread, "an adjacency list")
 
 
 def _of_square(path: Path, square: Square) -> _Edges:

@@ -27,7 +27,7 @@ _NODE_AND_COLON = re.compile(r"[^\s:]+:(\s+\S.*)?")
 # KONECT's mark of a network between two kinds of nodes, each of which is counted from 1.
 _TWO_KINDS = re.compile(rb"%[ \t]*bip\b")
 # What igraph writes as LGL: a line `# node` above the rows of its neighbours, again and again.
-_LGL = re.compile(rb"# \S+[ \t]*\r?\n(?:[^#\n][^\n]*\n)+# \S+[ \t]*\r?\n")
+_FIRST_OF_LGL = re.compile(rb"# \S+[ \t]*\r?\n[^#\n]")
 _NAMED_ABOVE = re.compile(rb"(?m)^# (\S+)[ \t]*\r?$")
 _HEAD = 4096
 _METIS_CONVERSION = "awk '!/^%/ {{if (n++) for (i=1; i<=NF; i++) print n-1, $i}}' {} > edges.txt"
@@ -102,10 +102,13 @@ def refuse_other_layouts(text: TextFile) -> None:
             f"{text.path}: a TGF file: nodes, a line with #, edges; convert it: "
             f"sed '1,/^#/d' {name} > edges.txt"
         )
-    if _TWO_KINDS.match(text.original):
+    if _TWO_KINDS.match(text.original) and all(
+        cell.strip().isdecimal() for row in text.sample for cell in row[:2]
+    ):
         raise InputError(
-            f"{text.path}: nodes of two kinds, each counted from 1 (% bip): put a letter before "
-            f'each id: awk \'!/^%/ {{print "a"$1, "b"$2}}\' {name} > edges.txt'
+            f"{text.path}: nodes of two kinds, each counted from 1 (% bip), or of one kind "
+            "(data.layout=pairs): put a letter before each id: "
+            f'awk \'!/^%/ {{$1="a"$1; $2="b"$2; print}}\' {name} > edges.txt'
         )
     if _is_lgl(text):
         raise InputError(
@@ -144,7 +147,10 @@ def refuse_other_layouts(text: TextFile) -> None:
 
 def _is_lgl(text: TextFile) -> bool:
     """Whether comments stand between the rows that may be the nodes whose neighbours follow."""
-    if not _LGL.match(text.original):
+    second = text.original.find(b"\n#") + 1
+    if not (
+        _FIRST_OF_LGL.match(text.original) and second and _NAMED_ABOVE.match(text.original, second)
+    ):
         return False
     named = {word.decode(errors="replace") for word in _NAMED_ABOVE.findall(text.original)}
     ids = {cell.strip() for row in text.sample for cell in row}

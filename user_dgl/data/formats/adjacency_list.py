@@ -6,17 +6,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.attributed_graph import AttributedGraph, one_line
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
 from user_dgl.data.reading.files import read_bytes
 from user_dgl.data.reading.lines import quoted_brackets
-from user_dgl.data.reading.separators import SEPARATORS
+from user_dgl.data.reading.separators import SEPARATORS, split
 from user_dgl.errors import InputError
 
 if TYPE_CHECKING:
     import networkx as nx
 
-_QUOTED = re.compile(r'"[^"]*"')
+_QUOTED = re.compile(r'(?:^|(?<=[\t;, ]))"[^"]*"(?=[\t;, ]|$)')
 # The graph of networkx needs this multiple of the file's size.
 _COPIES = 30
 
@@ -51,14 +51,14 @@ def load_adjacency_list(
         raise InputError(f"{path}: not UTF-8 text: save it as UTF-8") from None
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and line[0] not in "#%"]
+    if not lines:
+        raise InputError(f"{path}: no nodes: expected at least one node")
     if any("{" in line for line in lines):
         raise InputError(
             f"{path}: an adjacency list with attributes: save it with networkx.write_edgelist"
         )
     lines = quoted_brackets("\n".join(lines).encode())[0].decode().split("\n")
-    rows = _cells(lines, SEPARATORS.get(separator) or _separator(lines, path))
-    if not all(cell for row in rows for cell in row):
-        raise InputError(f"{path}: an empty cell in place of an id: fill it or remove it")
+    rows = _cells(lines, SEPARATORS.get(separator) or _separator(lines, path), path)
 
     def graph_of_rows(nx: ModuleType) -> "nx.MultiGraph":
         graph = nx.MultiGraph()
@@ -74,22 +74,38 @@ def _separator(lines: list[str], path: Path) -> str:
     """Which mark separates the cells."""
     bare = [_QUOTED.sub("", line) for line in lines]  # a mark in an id separates nothing
     mark = next((mark for mark in "\t;," if any(mark in line for line in bare)), " ")
-    if mark == "," and any("," not in line and " " in line.strip() for line in bare):
-        raise InputError(
-            f"{path}: commas in some rows and blanks in others: set data.separator=comma or "
-            "data.separator=blank"
-        )
+    if mark == ",":
+        # The last nodes of a list often stand alone in their rows, perhaps with a blank in the id.
+        ids = {cell.strip() for line in lines if "," in line for cell in line.split(",")}
+        alone = [line.strip() for line in bare if "," not in line]
+        if any(" " in line and line not in ids for line in alone):
+            raise InputError(
+                f"{path}: commas in some rows and blanks in others: set data.separator=comma or "
+                "data.separator=blank"
+            )
     return mark
 
 
-def _cells(lines: list[str], separator: str) -> list[list[str]]:
-    """Split lines; a separator at the end of a line is none."""
+def _cells(lines: list[str], separator: str, path: Path) -> list[list[str]]:
+    """Split lines; a separator at the end of a line is none.
+
+    Raises
+    ------
+    InputError
+        A cell is empty, too long, or has a quotation mark that is left open.
+    """
     rows = []
     for line in lines:
-        # Line by line, so that a quotation mark that is never closed takes no more than its line.
-        (row,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
+        try:
+            row = split(line, separator)
+        except csv.Error as error:
+            raise InputError(f"{path}: {one_line(error)}: is it an adjacency list?") from None
+        if row and row[-1].endswith("\n") and line.count('"') % 2:
+            raise InputError(f"{path}: a quotation mark is left open: {line[:40]!r}")
         row = [cell.strip() for cell in row]
         while len(row) > 1 and not row[-1]:
             row.pop()
-        rows.append([cell for cell in row if cell] if separator == " " else row)
+        if not all(row):
+            raise InputError(f"{path}: an empty cell in place of an id: fill it or remove it")
+        rows.append(row)
     return rows

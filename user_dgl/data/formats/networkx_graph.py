@@ -265,11 +265,12 @@ def _edges(graph: "nx.MultiGraph", place: dict[Any, int], path: Path, notes: lis
     if zeros:
         cleaned.append(f"{zeros} edges of weight 0 dropped")
     notes.extend(cleaned)
-    of_edges = [set(values) for _, _, values in graph.edges(data=True)]
-    if not any(_WEIGHT in names for names in of_edges):
-        others = sorted(filter(is_weight, set().union(*of_edges)))
+    names = set(graph.graph.get("edge_default", {}))
+    for _, _, values in graph.edges(data=True):
+        names.update(values)
+    if _WEIGHT not in names:
         notes += [
             f"edge attribute {name} is not read: rename it to {_WEIGHT} if it is the weight"
-            for name in others
+            for name in sorted(filter(is_weight, names))
         ]
     return pairs

@@ -1,6 +1,7 @@
 """Read Pajek files (.net)."""
 
 import re
+import shlex
 from pathlib import Path
 
 from user_dgl.data.attributed_graph import AttributedGraph
@@ -84,11 +85,13 @@ def load_pajek(path: Path, missing: str = "refuse") -> AttributedGraph:
 
 def _check_edge(line: str, path: Path) -> None:
     """Refuse a row that networkx leaves out, and a weight in whose place it takes 1."""
-    cells = line.split('"')[-1].split() if '"' in line else line.split()
-    ends = 2 - line.count('"') // 2  # ends without quotation marks
-    if len(cells) < ends:
+    try:
+        cells = shlex.split(line)
+    except ValueError:
+        return  # the parser says so
+    if len(cells) < 2:
         raise InputError(f"{path}: edge {line!r}: expected two vertices")
-    weight = cells[ends] if len(cells) > ends else ""
+    weight = cells[2] if len(cells) > 2 else ""
     if _LIKE_A_NUMBER.match(weight) and not is_number(weight):
         raise InputError(
             f"{path}: edge {line!r}: weight {weight!r} is not a number: write it with a point"

@@ -80,10 +80,12 @@ def find_separator(path: Path, data: bytes, single_column: bool, of_edges: bool)
         if not 2 * len(ids) > len(lines) or len(set(ids)) < len(ids):
             firsts = [row[0] for row in best_rows[1:]]  # the first row may be a header
             numbered = len(set(firsts)) == len(firsts) > 1 and all(map(str.isdecimal, firsts))
-            if numbered and all(len(row) > 1 for row in best_rows):
+            if numbered and 2 * sum(len(row) > 1 for row in best_rows) > len(best_rows):
+                remedy = "separate them by a tab or a comma"
+                if best != " ":
+                    remedy = f"put labels with {best!r} in quotation marks"
                 raise InputError(
-                    f"{path}: an id and a label of several words in each row: separate them by a "
-                    "tab or a comma"
+                    f"{path}: an id and a label of several parts in each row: {remedy}"
                 )
             return "\t"
     return best
