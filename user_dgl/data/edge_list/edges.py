@@ -297,7 +297,8 @@ def _read_text(path: Path, missing: str, options: TextOptions) -> _Edges:
             )
     text, columns = find_columns(text, options)
     pairs = read_pairs_of_text(text, columns, options)
-    groups = groups_of_ids([(text.header or ())[c] for c in columns.ends] if text.header else [])
+    header = text.header or ()  # it may have fewer names than the rows have cells
+    groups = groups_of_ids([header[c] for c in columns.ends if c < len(header)])
     if groups and np.isin(pairs.u, pairs.v).any():
         raise InputError(
             f"{path}: ids of {groups[0]} and of {groups[1]}, some of which are equal: put a letter "
