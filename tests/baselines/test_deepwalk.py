@@ -115,4 +115,4 @@ def test_weights_without_effect_are_said(tmp_path, capsys):
     words = ["train", "--edges", str(edges), "--clusters", "2", "model.kind=deepwalk"]
     settings = ["baseline.epochs=1", f"output_dir={tmp_path / 'run'}", "--quiet"]
     assert main([*words, *settings]) == 0
-    assert "the walks of deepwalk take all edges alike" in capsys.readouterr().out
+    assert "deepwalk takes all edges alike: weights have no effect" in capsys.readouterr().out

@@ -77,11 +77,14 @@ class Baseline(nn.Module):
         as much memory.
     cpu_only : bool
         Whether the method cannot run on a GPU.
+    reads_weights : bool
+        Whether the weights of the edges have an effect.
     """
 
     defaults: ClassVar[BaselineConfig]
     encoder_name: ClassVar[str] = "gae"
     cpu_only: ClassVar[bool] = False
+    reads_weights: ClassVar[bool] = True
 
     def __init__(self, problem: Problem):
         super().__init__()

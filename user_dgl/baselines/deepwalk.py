@@ -29,6 +29,7 @@ class DeepWalk(Baseline):
 
     defaults = BaselineConfig(epochs=5, lr=0.01, hidden_feats=(128,), window=5)
     cpu_only = True  # the DGL of the package index has no GPU support
+    reads_weights = False  # the walks take all edges alike
 
     def __init__(self, problem: Problem):
         super().__init__(problem)

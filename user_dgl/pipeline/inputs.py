@@ -7,7 +7,7 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
-from user_dgl.baselines import resolve_baseline
+from user_dgl.baselines import BASELINES, resolve_baseline
 from user_dgl.clustering.num_clusters import most_considered
 from user_dgl.config import Config
 from user_dgl.config.data import NOISE_KINDS
@@ -98,8 +98,9 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     asked = config
     prepared = prepared_features(config, noisy.graph, data.feat)
     warnings += prepared.warnings
-    if config.model.kind == "deepwalk" and noisy.graph.weight is not None:
-        warnings.append("the walks of deepwalk take all edges alike: weights have no effect")
+    method = BASELINES.get(config.model.kind)
+    if method and not method.reads_weights and noisy.graph.weight is not None:
+        warnings.append(f"{config.model.kind} takes all edges alike: weights have no effect")
     for warning in warnings:
         log(f"Warning: {warning}")
     if prepared.from_edges:
