@@ -3,14 +3,18 @@
 
 ``python tools/study_embeddings.py [--sets NAME ...] [--seeds 0-9] [--results FOLDER]``
 
-The words of citation graphs are replaced by real values of three kinds, which are the same for all
+The words of citation graphs are replaced by real values of six kinds, which are the same for all
 seeds:
 
 - components: the 128 leading components of their tf-idf;
 - embedding: these, rotated, with a large mean in common and one column that is large in all rows,
   scaled to norm 1, as language models give them;
 - mean of word vectors: the mean over the words of a text of vectors with 100 columns, half of which
-  are the leading components of the words and half of which is noise.
+  are the leading components of the words and half of which is noise;
+- shares of topics: of 40 topics found by non-negative matrix factorisation of the tf-idf;
+- amounts: 60 columns in units between 1 and 10,000, of which each second one is log-normal, made
+  from random directions of the components;
+- standardised words: each word's column less its mean, divided by its standard deviation.
 
 ``configs/default.yaml`` runs on each graph as it is, and with 50 % of random edges added. The
 script writes FOLDER/embeddings.csv and .md. Labels are read by the metrics only.
@@ -35,9 +39,9 @@ from reproduction.summary import (
     paired,
     with_foot,
 )
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import NMF, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import StandardScaler, normalize
 
 from user_dgl.config import default_config, load_config
 from user_dgl.data import AttributedGraph, load_data
@@ -47,7 +51,7 @@ from user_dgl.pipeline.train import train
 RESULTS = Path(__file__).with_name("results")
 SETS = ("cora", "citeseer", "acm", "cora_ml", "dblp")
 RATES = (0, 50)
-COMPONENTS, WORD_COLUMNS = 128, 50
+COMPONENTS, WORD_COLUMNS, TOPICS, AMOUNTS = 128, 50, 40, 60
 FLOORS = {"floors": "", "floors_prepared": "prepared_"}
 
 
@@ -109,10 +113,35 @@ def mean_of_word_vectors(words: sp.csr_matrix) -> np.ndarray:
     return normalize(sp.csr_matrix(words != 0, dtype=float), norm="l1") @ vectors + in_common
 
 
+def shares_of_topics(words: sp.csr_matrix) -> np.ndarray:
+    """Shares (N, 40) of topics in each row, with sum 1; none is 0."""
+    tfidf = TfidfTransformer().fit_transform(abs(words))
+    shares = NMF(TOPICS, random_state=0, max_iter=100).fit_transform(tfidf) + 1e-4
+    return normalize(shares, norm="l1")
+
+
+def amounts(words: sp.csr_matrix) -> np.ndarray:
+    """Columns (N, 60) as of a table of customers: half with long tails, in different units."""
+    rng = np.random.default_rng(1)
+    values = components(words)
+    directions = rng.standard_normal((COMPONENTS, AMOUNTS)) / np.sqrt(COMPONENTS)
+    table = values / values.std() @ directions
+    table[:, ::2] = np.exp(2 * table[:, ::2])
+    return table * 10 ** rng.uniform(0, 4, AMOUNTS)
+
+
+def standardised_words(words: sp.csr_matrix) -> np.ndarray:
+    """Each column (N,) of the words less its mean, with standard deviation 1."""
+    return StandardScaler().fit_transform(words.toarray().astype(np.float64))
+
+
 KINDS: dict[str, Callable[[sp.csr_matrix], np.ndarray]] = {
     "components": components,
     "embedding": embedding,
     "mean of word vectors": mean_of_word_vectors,
+    "shares of topics": shares_of_topics,
+    "amounts": amounts,
+    "standardised words": standardised_words,
 }
 
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import norm, rankdata
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
 from user_dgl.features import robust
 from user_dgl.features.preparation import FeaturePreparation, prepare_features
-from user_dgl.features.robust import robust_columns
+from user_dgl.features.robust import NormalScores, robust_columns
 
 AUTO = FeaturesConfig(weighting="auto")
 # What `auto` does, without the rule for columns of different scale.
@@ -234,3 +235,75 @@ def test_negative_new_rows_beside_scaled_columns():
     preparation.transform(_csr(-np.abs(dense[:3]) * (1, 1, 1, 1, 0)))
     with pytest.raises(InputError, match="negative features"):
         preparation.transform(_csr(dense[:3] * 0 - (0, 0, 0, 0, 1)))
+
+
+def _log_normal(seed=0, columns=4, rows=200):
+    return np.exp(2 * np.random.default_rng(seed).normal(size=(rows, columns)))
+
+
+def test_columns_with_long_tails_take_normal_scores():
+    dense = _log_normal() - 1
+    preparation = FeaturePreparation(AUTO)
+    prepared = preparation.fit_transform(_csr(dense)).toarray()
+    expected = norm.ppf((rankdata(dense, axis=0) - 0.5) / len(dense))
+    np.testing.assert_allclose(prepared, expected, atol=1e-6)
+    assert "features with outliers" in preparation.warnings[0]
+    assert "4 columns are scaled" in preparation.warnings[0]
+    assert "4 of them by ranks" in preparation.warnings[0]
+    # Other rows: between values seen the score is interpolated, beyond them it is that of the end.
+    new = np.vstack([dense[:3], dense.max(axis=0) * 100, dense.min(axis=0) - 1])
+    scores = preparation.transform(_csr(new)).toarray()
+    np.testing.assert_allclose(scores[:3], prepared[:3], atol=1e-6)
+    np.testing.assert_allclose(scores[3:], np.stack([prepared.max(0), prepared.min(0)]), atol=1e-6)
+
+
+def test_scores_do_not_depend_on_the_scale_of_a_column():
+    dense = np.log(_log_normal())
+    stretched = np.sinh(4 * dense) * 10.0 ** np.arange(4)
+    prepared = prepare_features(_csr(stretched), AUTO).toarray()
+    expected = norm.ppf((rankdata(dense, axis=0) - 0.5) / len(dense))
+    np.testing.assert_allclose(prepared, expected, atol=1e-5)
+
+
+def test_equal_values_take_the_score_of_their_mean_rank():
+    values = np.array([0.0, 0, 0, 0, 0, 0, 1, 2, 3, 100])
+    scores = NormalScores.of(values)(np.array([0, 1, 100.0]))
+    np.testing.assert_allclose(scores, norm.ppf([0.3, 0.65, 0.95]))
+
+
+def test_at_most_a_thousand_values_are_kept_for_a_column():
+    values = np.random.default_rng(0).standard_cauchy(5_000)
+    scores = NormalScores.of(values)
+    assert len(scores.values) == 1_000
+    expected = norm.ppf((rankdata(values) - 0.5) / len(values))
+    inner = np.abs(expected) < 2
+    np.testing.assert_allclose(scores(values)[inner], expected[inner], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("dense", "scaled"),
+    [
+        (np.random.default_rng(0).standard_t(1.5, (2000, 6)), True),
+        (np.random.default_rng(0).laplace(size=(2000, 6)), False),
+        (_real(columns=6, rows=2000), False),
+        # Two groups far from each other are no tail.
+        (_real(columns=6, rows=2000) + 20 * (np.arange(2000) < 800)[:, None], False),
+        # A single value that is far away hides everything else, too.
+        (_real(columns=6, rows=2000) + 1e5 * (np.arange(12000) == 7).reshape(2000, 6), True),
+        # Whole numbers are counts, whose logarithm is taken.
+        (np.rint(_log_normal(columns=6)) + 1, False),
+    ],
+    ids=["student", "laplace", "normal", "two groups", "an outlier", "counts"],
+)
+def test_what_has_long_tails(dense, scaled):
+    found, said = robust_columns(_csr(dense), "auto")
+    assert (found is not None and bool(found.long_tails)) == scaled
+    assert bool(said) == scaled
+
+
+def test_only_columns_with_long_tails_take_scores():
+    dense = np.column_stack([_real(rows=500), _log_normal(columns=1, rows=500)])
+    dense[0, 4] = 1e6
+    prepared = prepare_features(_csr(dense), AUTO).toarray()
+    np.testing.assert_allclose(prepared[:, :4], _scaled(dense)[:, :4], atol=1e-4)
+    assert np.abs(prepared[:, 4]).max() < 4

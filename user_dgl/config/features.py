@@ -28,11 +28,12 @@ class FeaturesConfig(Section):
         "Weighting of the values. tf_idf: column j is multiplied by log(number of nodes / number "
         "of nodes with a non-zero value in column j). log: x becomes log(1 + x). robust: dense "
         "columns with other values than 0 and 1 are reduced by their median and divided by their "
-        "interquartile range, and the others are weighted as by auto. auto: tf_idf and log for "
+        "interquartile range, or take the normal scores of their ranks if they have long tails, "
+        "and the others are weighted as by auto. auto: tf_idf and log for "
         "sparse 0/1 features and sparse counts, log for other non-negative features; the dense "
         "columns of mostly non-zero features with a negative value are reduced by their trimmed "
         "mean; robust for dense real-valued columns whose scales differ by more than the factor "
-        "10.",
+        "10, or that have outliers; columns of two values, if all are, become 0 and 1.",
         choices=("none", "tf_idf", "log", "robust", "auto"),
     )
     max_abs_scale: bool = key(

@@ -6,6 +6,7 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
+from user_dgl.features.indicators import Indicators
 from user_dgl.features.robust import centred_columns, robust_columns
 
 # Values beyond 2 to this power, or below 2 to minus it, have squares whose sums may leave float32.
@@ -13,6 +14,10 @@ _LARGEST_EXPONENT = 40
 # 2 to a higher power is no number of float32.
 _MOST_EXPONENT = 127
 _BLOCK = 2**22
+_TWO_VALUES = (
+    "every column of the features has two values at most: the less frequent one is taken as 1 and "
+    "the other as 0, as before standardising; set features.weighting=none to leave them as they are"
+)
 
 
 def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix:
@@ -22,15 +27,18 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
 
     1. Weighting. ``tf_idf``: ``x_ij <- x_ij log(N / df_j)``, where ``df_j`` is the number of rows
        with a non-zero value in column j. ``log``: ``x_ij <- log(1 + x_ij)``. ``robust``: dense
-       columns are reduced by their median and divided by their spread, see
-       `user_dgl.features.robust.robust_columns`, and the others are weighted as by ``auto``.
-       ``auto`` chooses from the values. Dense real-valued columns of very different scale are
-       scaled as by ``robust``. For the others: if a value is negative, there is no weighting, and
-       if more than half of the entries are not zero, dense columns are reduced by their trimmed
-       mean, except in rows of zeros. Embeddings of texts have a large mean in common, by which all
-       rows look alike. If no value is negative, at least half of the entries are zero, and the
-       non-zero values are whole numbers, or are equal within each row (as in a 0/1 row that was
-       scaled): log, then tf-idf. Other values: log.
+       columns are reduced by their median and divided by their spread, or take the normal scores
+       of their ranks, see `user_dgl.features.robust.robust_columns`; the others are weighted as by
+       ``auto``.
+       ``auto`` chooses from the values. Real values with two values a column, as words have after
+       they were standardised, are turned into 0 and 1 first (`user_dgl.features.indicators`).
+       Dense real-valued columns of very different scale or with outliers are scaled as by
+       ``robust``. For the others: if a value is negative, there is no weighting, and if more than
+       half of the entries are not zero, dense columns are reduced by their trimmed mean, except in
+       rows of zeros. Embeddings of texts have a large mean in common, by which all rows look
+       alike. If no value is negative, at least half of the entries are zero, and the non-zero
+       values are whole numbers, or are equal within each row (as in a 0/1 row that was scaled):
+       log, then tf-idf. Other values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
     3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
@@ -78,10 +86,16 @@ class FeaturePreparation:
     def fit_transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
         """Do `prepare_features` and keep its choices and column statistics for `transform`.
 
-        Sets ``warnings``, lines for the user about columns of very different scale.
+        Sets ``warnings``, lines for the user about columns of very different scale or two values.
         """
         config, feat = self._config, _cleaned(feat)
+        recodes = config.weighting == "auto" and _are_real_values(feat)
+        self._indicators = Indicators.of(feat) if recodes else None
+        if self._indicators is not None:
+            feat = self._indicators(feat)
         self._columns, self.warnings = robust_columns(feat, config.weighting)
+        if self._indicators is not None:
+            self.warnings = [_TWO_VALUES, *self.warnings]
         centres = self._columns is None and config.weighting == "auto" and _are_real_values(feat)
         if centres:
             # Columns that are centred keep their scale relative to the others.
@@ -107,6 +121,8 @@ class FeaturePreparation:
             A feature is negative and the weighting takes logarithms.
         """
         feat = _cleaned(feat)
+        if self._indicators is not None:
+            feat = self._indicators(feat)
         rest = self._in_range(self._without_columns(feat))
         if self._takes_log and rest.nnz and rest.data.min() < 0:
             raise InputError(

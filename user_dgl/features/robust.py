@@ -1,20 +1,25 @@
-r"""Real-valued columns: scaling by median and interquartile range, and centring.
+r"""Real-valued columns: scaling by median and interquartile range, normal scores, and centring.
 
 A column in thousands beside columns near 1 hides them: it decides the norm of each row, the leading
 components and every distance. Scaled columns count alike. Median and quartiles are used because a
 few outliers do not move them (Rousseeuw and Croux, 1993), while they can shrink a column to nothing
 if its standard deviation is used.
 
+Shares of topics, amounts and counts per day have long tails: after scaling, a few nodes with large
+values decide the leading components, k-means and the bits of the features. Such columns are
+replaced by the normal scores of their ranks (van der Waerden, 1952), which keep the order of the
+values and have no outliers.
+
 Embeddings of texts or images have columns of similar scale, but a large mean in common (Mu and
 Viswanath, 2018), so that all cosines are near 1. Their columns are reduced by their trimmed means
 and keep their scale.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import trim_mean
+from scipy.stats import norm, rankdata, trim_mean
 
 from user_dgl.features.columns import LEAST_SPREAD
 
@@ -23,14 +28,51 @@ from user_dgl.features.columns import LEAST_SPREAD
 # costs NMI. Singular vectors of text, which need no scaling, differ by up to 3. The price: a column
 # of noise with 3 to 10 times the spread of the informative ones stays as it is.
 _MOST_DIFFERENT = 10.0
-# Rows from which medians, quartiles and trimmed means are taken.
+# A column has a long tail if its standard deviation is larger than its spread by this factor: 1 for
+# a normal distribution, 1.4 for a Laplace one, 2 for a log-normal one of shape 1. Components,
+# embeddings and means of word vectors have 0.8 to 1.4, shares of topics mostly 2 to 20.
+_LONG_TAIL = 2.0
+# Rows from which medians, quartiles, trimmed means and ranks are taken.
 _MOST_ROWS = 10_000
+# Values of a column between which normal scores are interpolated, at most.
+_MOST_KNOTS = 1_000
 # Interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
 _TRIMMED = 0.05
 # Values that are scaled at once.
 _BLOCK = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class NormalScores:
+    r"""Replaces the n values of a column by :math:`\Phi^{-1}((r - 1/2) / n)` of their ranks r.
+
+    Equal values have their mean rank. Values between those seen are interpolated; values beyond
+    them take the score of the nearest end.
+
+    Attributes
+    ----------
+    values : float64 (M,)
+        Values of the column, ascending.
+    scores : float64 (M,)
+        Their scores.
+    """
+
+    values: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "NormalScores":
+        """Rank the values (n,) of some rows."""
+        seen, first = np.unique(values, return_index=True)
+        places = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_KNOTS)).astype(np.int64)
+        ranks = rankdata(values)[first[places]]
+        return cls(seen[places], norm.ppf((ranks - 0.5) / len(values)))
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Scores of values (n,)."""
+        return np.interp(values, self.values, self.scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +91,15 @@ class ScaledColumns:
         Infinite for a constant column, which becomes 0.
     keeps_empty : bool
         Whether rows without a non-zero stay so. They are of nodes without features.
+    long_tails : dict of int to NormalScores
+        Columns that take normal scores instead, by position in ``places``.
     """
 
     places: np.ndarray
     centre: np.ndarray
     spread: np.ndarray
     keeps_empty: bool = False
+    long_tails: dict[int, NormalScores] = field(default_factory=dict)
 
     def scale(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Scale these columns of a matrix (M, F), without the others (M, D), float32."""
@@ -64,6 +109,8 @@ class ScaledColumns:
         for start in range(0, len(values), step):
             block = kept[start : start + step].toarray().astype(np.float64)
             values[start : start + step] = (block - self.centre) / self.spread
+            for column, scores in self.long_tails.items():
+                values[start : start + step, column] = scores(block[:, column])
         if self.keeps_empty:
             values[np.diff(feat.indptr) == 0] = 0
         # A conversion by scipy looks for zeros first, which takes several copies.
@@ -73,6 +120,93 @@ class ScaledColumns:
         scaled = sp.csr_matrix((values.ravel(), columns, ends), shape=values.shape)
         scaled.eliminate_zeros()
         return scaled
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Dense columns with other values than 0 and 1.
+
+    Attributes
+    ----------
+    places : int64 (D,)
+        The columns.
+    values : float64 (M, D)
+        Their values in some rows.
+    rest : float or None
+        Median size of the non-zero values of the other columns; None if there are none.
+    median, spread, tails : float64 (D,)
+        See `_spreads`.
+    """
+
+    places: np.ndarray
+    values: np.ndarray
+    rest: float | None
+    median: np.ndarray
+    spread: np.ndarray
+    tails: np.ndarray
+
+    @classmethod
+    def of(cls, feat: sp.csr_matrix) -> "_Candidates | None":
+        """Find the candidates in features (N, F); None if there are none."""
+        num_rows, num_columns = feat.shape
+        counts = np.bincount(feat.indices, minlength=num_columns)
+        dense = np.flatnonzero(2 * counts > num_rows)
+        if not len(dense):
+            return None
+        values = _some_rows(feat, np.arange(num_rows), dense)
+        other = ~np.isin(values, (0, 1)).all(axis=0)
+        if not other.any():
+            return None
+        places, values = dense[other], values[:, other]
+        return cls(places, values, _size_of_others(feat, places), *_spreads(values))
+
+    def scaled(self, which: np.ndarray | slice = slice(None)) -> ScaledColumns:
+        """Scale all or some (D,)."""
+        values, long = self.values[:, which], self.tails[which] > _LONG_TAIL
+        if 2 * np.count_nonzero(long) >= len(long):
+            long |= self.tails[which] > 0
+        return ScaledColumns(
+            self.places[which],
+            self.median[which].astype(np.float32),
+            self.spread[which].astype(np.float32),
+            long_tails={
+                column: NormalScores.of(values[:, column])
+                for column in np.flatnonzero(long).tolist()
+            },
+        )
+
+    def of_words(self) -> tuple[ScaledColumns, str] | None:
+        """Scale columns that are larger than the other words; and say why."""
+        varying = np.isfinite(self.spread)
+        size = np.maximum(np.abs(self.median), np.where(varying, self.spread, 0))
+        low = self.rest or size.min()
+        differs = size > _MOST_DIFFERENT * low
+        if not differs.any():
+            return None
+        return self.scaled(differs), _different(low, size.max(), self.places[size.argmax()])
+
+    def of_values(self) -> tuple[ScaledColumns, str] | None:
+        """Scale all columns if their spreads differ; and say why."""
+        varying = np.isfinite(self.spread)
+        spread = self.spread[varying]
+        scales = [*spread, *([self.rest] if self.rest else [])]
+        low, high = min(scales, default=0.0), max(scales, default=0.0)
+        if high <= _MOST_DIFFERENT * low:
+            return None
+        # The column that is furthest from the others, which may be the largest or the smallest.
+        middle = np.median([*spread, self.rest or 1])
+        where = self.places[varying][np.abs(np.log(spread / middle)).argmax()]
+        return self.scaled(), _different(low, high, where)
+
+    def of_long_tails(self) -> tuple[ScaledColumns, str] | None:
+        """Scale all columns if half of them have long tails, or one a very long one."""
+        many = 2 * np.count_nonzero(self.tails > _LONG_TAIL) >= len(self.tails)
+        # A column with equal quartiles is judged by its standard deviation, as its spread is.
+        longest = np.where(np.isfinite(self.tails), self.tails, 0)
+        if not many and longest.max() <= _MOST_DIFFERENT:
+            return None
+        where = self.places[longest.argmax()]
+        return self.scaled(), f"features with outliers, most of all column {where}"
 
 
 def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns | None, list[str]]:
@@ -87,8 +221,13 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     - ``auto``: candidates are scaled if one of the features is no whole number of 0 or more, and
       spreads differ by more than the factor 10: those of the candidates, and the median size of the
       other non-zero features. Of words, only the columns that differ are scaled. Whole numbers may
-      be counts, which the logarithm suits better; a warning names the column.
+      be counts, which the logarithm suits better; a warning names the column. If most features
+      are not 0, candidates are also scaled if half of them have long tails, or if the standard
+      deviation of one is more than 10 times its spread.
     - Others: none.
+
+    Of the scaled columns, those with long tails take normal scores; all of them if half have long
+    tails, because columns that are scaled alike can be compared better.
 
     Parameters
     ----------
@@ -97,53 +236,40 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     weighting : str
         ``features.weighting``.
     """
-    num_rows, num_columns = feat.shape
     if weighting not in ("auto", "robust") or not feat.nnz:
         return None, []
-    counts = np.bincount(feat.indices, minlength=num_columns)
-    dense = np.flatnonzero(2 * counts > num_rows)
-    if not len(dense):
+    candidates = _Candidates.of(feat)
+    if candidates is None:
         return None, []
-    values = _some_rows(feat, np.arange(num_rows), dense)
-    other = ~np.isin(values, (0, 1)).all(axis=0)
-    if not other.any():
-        return None, []
-    places, values = dense[other], values[:, other]
-    median, spread = _spreads(values)
-    found = ScaledColumns(places, median.astype(np.float32), spread.astype(np.float32))
     if weighting == "robust":
-        return found, []
-    words = 2 * feat.nnz <= num_rows * num_columns and feat.data.min() > 0
-    rest = _size_of_others(feat, places)
-    varying = np.isfinite(spread)
-    if words:
-        size = np.maximum(np.abs(median), np.where(varying, spread, 0))
-        differs = size > _MOST_DIFFERENT * (rest or size.min())
-        if not differs.any():
-            return None, []
-        low, high, where = rest or size.min(), size.max(), places[size.argmax()]
-        found = ScaledColumns(places[differs], found.centre[differs], found.spread[differs])
-    else:
-        scales = spread[varying]
-        low = min([*scales, *([rest] if rest else [])], default=0.0)
-        high = max([*scales, *([rest] if rest else [])], default=0.0)
-        if high <= _MOST_DIFFERENT * low:
-            return None, []
-        # The column that is furthest from the others, which may be the largest or the smallest.
-        where = places[varying][np.abs(np.log(scales / np.median([*scales, rest or 1]))).argmax()]
-    said = f"features of very different scale, {low:.3g} to {high:.3g}, most of all column {where}"
-    counted = "(columns are counted from 0)"
+        return candidates.scaled(), []
     # All larger numbers are whole in float32.
     countable = feat.data.min() > 0 and feat.data.max() < 2**24
-    if countable and (feat.data == np.rint(feat.data)).all():
+    counts = bool(countable and (feat.data == np.rint(feat.data)).all())
+    dense = 2 * feat.nnz > feat.shape[0] * feat.shape[1]
+    if not dense and feat.data.min() > 0:
+        found = candidates.of_words()
+    else:
+        found = candidates.of_values()
+        if found is None and dense and not counts:
+            found = candidates.of_long_tails()
+    if found is None:
+        return None, []
+    columns, why = found[0], f"{found[1]} (columns are counted from 0)"
+    if counts:
         return None, [
-            f"{said} {counted}: it may hide the others; they are whole numbers, so they are taken "
+            f"{why}: it may hide the others; they are whole numbers, so they are taken "
             "as counts; set features.weighting=robust if they are no counts, to scale each column"
         ]
-    return found, [
-        f"{said} {counted}: {len(found.places)} columns are scaled by their median and "
-        "interquartile range; set features.weighting=none to leave them as they are"
+    tails = f", and {len(columns.long_tails)} of them by ranks" if columns.long_tails else ""
+    return columns, [
+        f"{why}: {len(columns.places)} columns are scaled by their median and "
+        f"interquartile range{tails}; set features.weighting=none to leave them as they are"
     ]
+
+
+def _different(low: float, high: float, where: int) -> str:
+    return f"features of very different scale, {low:.3g} to {high:.3g}, most of all column {where}"
 
 
 def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
@@ -174,14 +300,20 @@ def _some_rows(feat: sp.csr_matrix, rows: np.ndarray, columns: np.ndarray) -> np
     return feat[rows[np.unique(places)]][:, columns].toarray().astype(np.float64)
 
 
-def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Median and spread of each column (D,) of values (M, D), see `ScaledColumns`."""
+def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Median, spread and length of the tails of each column (D,) of values (M, D).
+
+    For the spread see `ScaledColumns`. The length of the tails is the standard deviation divided by
+    the interquartile range, 1 for a normal distribution; infinite if the quartiles are equal, and 0
+    for a constant column.
+    """
     low, median, high = np.percentile(values, (25, 50, 75), axis=0)
     least = LEAST_SPREAD * np.median(np.abs(values), axis=0)
-    spread = (high - low) / _NORMAL_IQR
-    deviation = values.std(axis=0)
-    spread = np.where(spread > least, spread, deviation)
-    return median, np.where(spread > least, spread, np.inf)
+    spread, deviation = (high - low) / _NORMAL_IQR, values.std(axis=0)
+    varies, equal = deviation > least, spread <= least
+    tails = np.divide(deviation, spread, out=np.full(len(spread), np.inf), where=~equal)
+    spread = np.where(varies, np.where(equal, deviation, spread), np.inf)
+    return median, spread, np.where(varies, tails, 0.0)
 
 
 def _size_of_others(feat: sp.csr_matrix, places: np.ndarray) -> float | None:

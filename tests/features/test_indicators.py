@@ -1,0 +1,71 @@
+"""Columns of two values each: when they are turned into 0 and 1, and how."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from user_dgl.config import FeaturesConfig
+from user_dgl.features.indicators import Indicators
+from user_dgl.features.preparation import FeaturePreparation, prepare_features
+
+AUTO = FeaturesConfig(weighting="auto")
+
+
+def _words(rows=300, columns=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.random((rows, columns)) < rng.uniform(0.02, 0.4, columns)).astype(np.float32)
+
+
+def _standardised(words):
+    deviation = words.std(axis=0)
+    return (words - words.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def test_standardised_words_are_prepared_like_the_words():
+    words = _words()
+    preparation = FeaturePreparation(AUTO)
+    prepared = preparation.fit_transform(sp.csr_matrix(_standardised(words)))
+    expected = prepare_features(sp.csr_matrix(words), AUTO)
+    np.testing.assert_array_equal(prepared.toarray(), expected.toarray())
+    assert "two values at most" in preparation.warnings[0]
+    # Rows of other nodes, also if they are rounded.
+    new = preparation.transform(sp.csr_matrix(_standardised(words)[:7].round(2)))
+    np.testing.assert_array_equal(new.toarray(), expected.toarray()[:7])
+
+
+def test_frequent_and_constant_columns():
+    words = _words()
+    words[:, 0] = 1 - words[:, 0]  # the word is in most rows: its absence is what is rare
+    words[:, 1] = 0
+    found = Indicators.of(sp.csr_matrix(_standardised(words)))(sp.csr_matrix(_standardised(words)))
+    np.testing.assert_array_equal(found.toarray()[:, 0], 1 - words[:, 0])
+    np.testing.assert_array_equal(found.toarray()[:, 1:], words[:, 1:])
+
+
+def test_zeros_are_one_of_the_two_values():
+    dense = np.where(_words() > 0, -2.5, 0)
+    found = Indicators.of(sp.csr_matrix(dense))(sp.csr_matrix(dense))
+    np.testing.assert_array_equal(found.toarray(), _words())
+
+
+@pytest.mark.parametrize("place", [(5, 3), (1_700, 3)], ids=["first rows", "later"])
+def test_a_third_value_leaves_all_as_they_are(place):
+    dense = _standardised(_words(rows=2_000))
+    dense[place] = 0.123
+    assert Indicators.of(sp.csr_matrix(dense)) is None
+    dense[place] = 0
+    assert Indicators.of(sp.csr_matrix(dense)) is None
+
+
+def test_words_themselves_are_not_touched():
+    preparation = FeaturePreparation(AUTO)
+    preparation.fit_transform(sp.csr_matrix(_words()))
+    assert preparation.warnings == []
+    none = FeaturePreparation(FeaturesConfig(weighting="none"))
+    dense = _standardised(_words())
+    np.testing.assert_array_equal(none.fit_transform(sp.csr_matrix(dense)).toarray(), dense)
+
+
+def test_no_rows_and_no_columns():
+    assert Indicators.of(sp.csr_matrix((0, 4), dtype=np.float32)) is None
+    assert Indicators.of(sp.csr_matrix((4, 0), dtype=np.float32)) is None
