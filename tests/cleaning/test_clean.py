@@ -196,7 +196,7 @@ def _useless(kind: str, num_nodes: int) -> sp.csr_matrix:
     [
         ("zeros", "do not differ"),
         ("constant", "do not differ"),
-        ("one column", "do not differ"),
+        ("one column", "tell nothing"),
         ("normal", "tell nothing"),
     ],
 )

@@ -1,6 +1,7 @@
 """Bits of hard clusters: words and real values, against formulas and by sign."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,10 +102,12 @@ def test_real_values_save_bits_only_where_the_clusters_have_different_means():
 
     assert bits(noise) < 0
     assert bits(shifted) > 50
-    # The sums are those of the loss, whose assignment is dense.
+    # The sums are those of the loss, whose assignment is dense, with values that are imprecise.
     points = torch.from_numpy(shifted.astype(np.float32)).double()
     y = torch.eye(3, dtype=torch.float64)[clusters]
-    expected = gaussian_bits(gaussian_sums(points - points.mean(0), y)).item()
+    sums = gaussian_sums(points - points.mean(0), y)
+    sums = replace(sums, products=sums.products + 0.3 * sums.products.diagonal().diag())
+    expected = gaussian_bits(sums).item()
     assert bits(shifted) == pytest.approx(expected - (3 - 1) * 4 / 2 * math.log2(60))
     # What is left of a constant is the rounding of its components, which no bits can be saved on.
     rounding = np.full((60, 2), 0.5) + 1e-7 * clusters[:, None]
@@ -142,7 +145,7 @@ def test_scores_of_real_values_are_log_likelihoods(monkeypatch):
     centred -= centred.mean(0)
     means = torch.stack([centred[clusters == k].mean(0) for k in range(3)])
     apart = centred - means[clusters]
-    within = apart.t() @ apart / 60
+    within = apart.t() @ apart / 60 + 0.3 * centred.square().mean(0).diag()
     # The last cluster is empty: its mean is taken as that of all nodes.
     means = torch.cat([means, torch.zeros(1, 4)])
     normal = MultivariateNormal(means, within)
@@ -171,12 +174,24 @@ def test_clusters_by_chance_save_no_bits_of_as_many_columns_as_nodes():
     assert values.bits(rng.integers(0, 3, 60), 3) < 0
 
 
-def test_a_column_that_the_clusters_determine_counts_in_bits_and_scores():
-    """The covariance within clusters has no inverse there; its least eigenvalue is 1e-6."""
+def test_a_flag_saves_about_its_entropy():
+    """Values without a density would save bits without limit where they determine the clusters."""
     rng = np.random.default_rng(0)
-    clusters = np.repeat([0, 1, 2], 20)
-    sign = np.where(clusters == 0, 1.0, -1.0)
-    values = RealValues(np.column_stack([rng.normal(size=(60, 2)), sign]).astype(np.float32))
-    assert values.bits(clusters, 3) > 30 * math.log2(1e6) - 30
-    scores = values.scores(clusters, 3)(slice(0, 60))
-    assert (scores[:20, 0] > scores[:20, 1:].max(1) + 1000).all()
+    flag = np.repeat([0.0, 1.0], 500)
+    values = RealValues(np.column_stack([flag, rng.normal(size=1000)]).astype(np.float32))
+    clusters = flag.astype(np.int64)
+    means = 2 / 2 * math.log2(1000)
+    assert 1000 < values.bits(clusters, 2) + means < 1100
+    scores = values.scores(clusters, 2)(slice(0, 1000))
+    assert (scores.argmax(1) == clusters).all()
+
+
+def test_many_columns_are_less_imprecise():
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(0, 2, 4000)
+    columns = rng.normal(size=(4000, 300)) + 0.3 * clusters[:, None]
+    saved = RealValues(columns.astype(np.float32)).bits(clusters, 2)
+    points = torch.from_numpy(columns)
+    y = torch.eye(2, dtype=torch.float64)[clusters]
+    exact = gaussian_bits(gaussian_sums(points - points.mean(0), y)).item()
+    assert saved == pytest.approx(exact - 300 / 2 * math.log2(4000), rel=0.05)

@@ -242,6 +242,12 @@ def test_few_nodes_and_few_columns():
     with pytest.warns(UserWarning, match=said):
         model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), feat)
     assert max(model.num_clusters_curve_) == 3
+    # A table of real values has one more column when it is prepared.
+    means = 3 * np.random.default_rng(0).normal(size=(3, 4))
+    table = means[data.labels] + np.random.default_rng(1).normal(size=(data.num_nodes, 4))
+    with pytest.warns(UserWarning, match=said.replace("3", "4")):
+        model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), table)
+    assert max(model.num_clusters_curve_) == 4
 
 
 # Faults ------------------------------------------------------------------------------------------
@@ -258,7 +264,7 @@ def test_few_nodes_and_few_columns():
         (["model.auto_clusters.low=9", "model.auto_clusters.high=8"], "low: expected at most high"),
         (["model.auto_clusters.high=64"], "high: expected at most 63"),
         (["model.auto_clusters.low=1"], "low: expected at least 2"),
-        (["data.synthetic.num_features=4", "model.auto_clusters.low=4"], "features of 4 columns"),
+        (["data.synthetic.num_features=4", "model.auto_clusters.low=4"], "too few columns"),
     ],
 )
 def test_refused_in_one_line(tmp_path, capsys, overrides, message):

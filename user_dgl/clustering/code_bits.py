@@ -31,6 +31,11 @@ from user_dgl.losses.code_length import (
 
 # A column that varies by less than this share of the largest column's size is constant.
 _LEAST_SPREAD = 1e-5
+# Values such as flags and ratings have no density: clusters that share a value would save bits
+# without limit. So each column is coded as if a part of its variance were the imprecision of the
+# values: at most this part, and less with many columns, which share their bits. 0.3 limits the bits
+# of a node on one column to 1.06; a flag that is equally often 0 and 1 has 1.
+_IMPRECISE, _IMPRECISE_IN_ALL = 0.3, 3.0
 # Nodes for each column of real values, at least, see `RealValues`.
 _NODES_PER_COLUMN = 4
 # Rows that are taken to float64 at once.
@@ -105,7 +110,9 @@ class RealValues:
     """Points of the own nodes, coded by the mean of their cluster and a covariance in common.
 
     With as many columns as nodes, clusters drawn by chance would leave no variance in some
-    direction, and save bits without limit. So at most a column for four nodes is used.
+    direction, and save bits without limit. So at most a column for four nodes is used. For the same
+    reason, the values are taken to be imprecise: the variance of each column is increased by 30 %,
+    or by 300 % divided by the number of columns if that is less.
 
     Parameters
     ----------
@@ -127,6 +134,8 @@ class RealValues:
         self._columns = np.flatnonzero(np.diag(self._products) > least)
         self._mean = self._mean[self._columns]
         self._products = self._products[np.ix_(self._columns, self._columns)]
+        share = min(_IMPRECISE, _IMPRECISE_IN_ALL / max(1, len(self._columns)))
+        self._products[np.diag_indices_from(self._products)] *= 1 + share
 
     def bits(self, clusters: np.ndarray, num_clusters: int) -> float:
         """Bits that clusters (n,) save, less those of their means, see `CodeBits`."""

@@ -88,9 +88,8 @@ def num_clusters_curve(
     curve = spectral_slopes(points, low, high, held)
     if not curve:
         raise InputError(
-            f"model.num_clusters=auto: features of {points.shape[1]} columns are too "
-            f"few to distinguish model.auto_clusters.low={low} clusters from more: set "
-            "model.num_clusters to a number"
+            "model.num_clusters=auto: the features have too few columns to distinguish "
+            f"model.auto_clusters.low={low} clusters from more: set model.num_clusters to a number"
         )
     return curve
 

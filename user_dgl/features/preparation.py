@@ -7,6 +7,7 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
 from user_dgl.features.indicators import Indicators
+from user_dgl.features.lift import Lift
 from user_dgl.features.robust import centred_columns, robust_columns
 
 # Values beyond 2 to this power, or below 2 to minus it, have squares whose sums may leave float32.
@@ -40,7 +41,9 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        values are whole numbers, or are equal within each row (as in a 0/1 row that was scaled):
        log, then tf-idf. Other values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
-    3. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
+    3. With ``auto`` and the row norm l2, a table of few columns gets one more, so that rows of norm
+       1 keep their position (`user_dgl.features.lift`).
+    4. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
     Before that, values that are so large or small that their squares leave the range of float32 are
     multiplied by a power of 2: those of each row with such values, if there is a row norm and no
@@ -56,7 +59,7 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
 
     Returns
     -------
-    csr_matrix (N, F) float32
+    csr_matrix (N, F) float32, or (N, F + 1) after step 3
         With sorted indices and without stored zeros.
 
     Raises
@@ -110,7 +113,10 @@ class FeaturePreparation:
         feat = self._joined(self._weighted(rest), feat)
         scales = config.max_abs_scale and feat.nnz
         self._scaler = MaxAbsScaler().fit(feat) if scales else None
-        return self._scaled(feat)
+        feat = self._scaled(feat)
+        lifts = config.weighting == "auto" and config.row_norm == "l2"
+        self._lift = Lift.of(feat, keeps_empty=centres) if lifts else None
+        return self._with_norm(feat)
 
     def transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
         """Prepare other rows (M, F) with the choices and column statistics of the fit, float32.
@@ -129,7 +135,7 @@ class FeaturePreparation:
                 "negative features: the features of the fit had none, so their weighting takes "
                 "logarithms; set features.weighting=none for the fit"
             )
-        return self._scaled(self._joined(self._weighted(rest), feat))
+        return self._with_norm(self._scaled(self._joined(self._weighted(rest), feat)))
 
     def _without_columns(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Set the columns of `ScaledColumns` to 0; the same matrix if there are none."""
@@ -178,12 +184,14 @@ class FeaturePreparation:
         return feat
 
     def _scaled(self, feat: sp.csr_matrix) -> sp.csr_matrix:
-        """Steps 2 and 3 of `prepare_features`."""
-        if not feat.nnz:
-            return feat
-        if self._scaler is not None:
-            feat = self._scaler.transform(feat)
-        if self._config.row_norm != "none":
+        """Step 2 of `prepare_features`."""
+        return feat if self._scaler is None or not feat.nnz else self._scaler.transform(feat)
+
+    def _with_norm(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+        """Steps 3 and 4 of `prepare_features`."""
+        if self._lift is not None:
+            feat = self._lift(feat)
+        if feat.nnz and self._config.row_norm != "none":
             feat = normalize(feat, norm=self._config.row_norm)
         return feat
 

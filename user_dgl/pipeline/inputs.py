@@ -147,7 +147,7 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
         prepared = preparation.fit_transform(feat)
         # Features without columns are refused by training, with a message of their own.
         if not feat.shape[1] or rows_differ(prepared):
-            config, raw, warnings = with_features(config, graph, feat)
+            config, raw, warnings = with_features(config, graph, feat, prepared.shape[1])
             said = [*preparation.warnings, *warnings]
             return PreparedFeatures(config, raw, prepared, preparation, False, said)
         because = "beyond rounding"
@@ -168,12 +168,13 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
 
 
 def with_features(
-    config: Config, graph: Graph, feat: sp.csr_matrix | None
+    config: Config, graph: Graph, feat: sp.csr_matrix | None, num_prepared: int | None = None
 ) -> tuple[Config, sp.csr_matrix, list[str]]:
     """Return settings that suit the data, the features to train on, and warnings.
 
     If there are no features, the rows of the adjacency serve as features, so that the features of a
-    node are its neighbours.
+    node are its neighbours. ``num_prepared`` is the number of columns of the prepared features, if
+    it is not that of ``feat``.
 
     Raises
     ------
@@ -194,11 +195,11 @@ def with_features(
             "the data have no features: the encoder smooth uses the edges alone, other encoders "
             "get the neighbours of a node as its features, and no critic judges the edges"
         )
-    columns, model = feat.shape[1], config.model
+    columns, model = num_prepared or feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
         warnings.append(
-            f"model.num_clusters=auto: features of {columns} columns tell at most {columns - 1} "
-            "clusters apart, so that higher numbers are not considered"
+            f"model.num_clusters=auto: features of {feat.shape[1]} columns tell at most "
+            f"{columns - 1} clusters apart, so that higher numbers are not considered"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():
