@@ -264,7 +264,7 @@ def test_few_nodes_and_few_columns():
         (["model.auto_clusters.low=9", "model.auto_clusters.high=8"], "low: expected at most high"),
         (["model.auto_clusters.high=64"], "high: expected at most 63"),
         (["model.auto_clusters.low=1"], "low: expected at least 2"),
-        (["data.synthetic.num_features=4", "model.auto_clusters.low=4"], "too few columns"),
+        (["data.synthetic.num_features=4", "model.auto_clusters.low=5"], "too few columns"),
     ],
 )
 def test_refused_in_one_line(tmp_path, capsys, overrides, message):
