@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the default does on real-valued features, such as embeddings of texts, beside the floors.
+"""How the default does on real values, such as embeddings and tables, beside the floors.
 
 ``python tools/study_embeddings.py [--sets NAME ...] [--seeds 0-9] [--results FOLDER]``
 
@@ -16,6 +16,9 @@ seeds:
   from random directions of the components;
 - standardised words: each word's column less its mean, divided by its standard deviation.
 
+The set ``tables`` has block models of 2,000 nodes with a table of few columns, another for each
+seed, see `TABLES`.
+
 ``configs/default.yaml`` runs on each graph as it is, and with 50 % of random edges added. The
 script writes FOLDER/embeddings.csv and .md. Labels are read by the metrics only.
 """
@@ -23,7 +26,8 @@ script writes FOLDER/embeddings.csv and .md. Labels are read by the metrics only
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,18 +50,24 @@ from sklearn.preprocessing import StandardScaler, normalize
 from user_dgl.config import default_config, load_config
 from user_dgl.data import AttributedGraph, load_data
 from user_dgl.data.formats.npz import write_npz
+from user_dgl.graph import Graph
 from user_dgl.pipeline.train import train
 
 RESULTS = Path(__file__).with_name("results")
 SETS = ("cora", "citeseer", "acm", "cora_ml", "dblp")
 RATES = (0, 50)
+# The block models, and the shares of their clusters.
+NODES, BLOCKS = 2_000, 6
+EQUAL, UNEQUAL = (1 / BLOCKS,) * BLOCKS, (0.85, 0.05, 0.04, 0.03, 0.02, 0.01)
+Columns = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 COMPONENTS, WORD_COLUMNS, TOPICS, AMOUNTS = 128, 50, 40, 60
 FLOORS = {"floors": "", "floors_prepared": "prepared_"}
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, default=list(SETS))
+    every = [*SETS, "tables"]
+    parser.add_argument("--sets", nargs="+", metavar="NAME", choices=every, default=every)
     parser.add_argument("--seeds", default="0-9", metavar="0-9", help="first and last seed")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     arguments = parser.parse_args(argv)
@@ -66,24 +76,33 @@ def main(argv: list[str] | None = None) -> int:
     rows = pd.read_csv(file).to_dict("records") if file.exists() else []
     known = {(row["set"], row["features"], row["rate"], row["seed"]) for row in rows}
     for name in arguments.sets:
-        settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
-        config = load_config(default_config(), [*settings, "model.num_clusters=2"])
-        data = load_data(config.data)
-        for kind, make in KINDS.items():
-            values = sp.csr_matrix(make(data.feat).astype(np.float32))
-            embedded = AttributedGraph(data.graph, values, data.labels)
+        for kind, graph_of in graphs(name):
             for rate in RATES:
                 for seed in range(int(low), int(high or low) + 1):
                     if (name, kind, rate, seed) in known:
                         continue
                     key = {"set": name, "features": kind, "rate": rate, "seed": seed}
-                    rows.append(key | scores(embedded, rate, seed))
+                    rows.append(key | scores(graph_of(seed), rate, seed))
                     pd.DataFrame(rows).to_csv(
                         file, index=False, lineterminator="\n", float_format="%.4f"
                     )
                 print(name, kind, rate, flush=True)
     file.with_suffix(".md").write_text(report(pd.DataFrame(rows)), encoding="utf-8")
     return 0
+
+
+def graphs(name: str) -> Iterator[tuple[str, Callable[[int], AttributedGraph]]]:
+    """Kinds of features of a set, and the function that makes the graph of a seed."""
+    if name == "tables":
+        for kind, (columns, shares) in TABLES.items():
+            yield kind, partial(table, columns, shares)
+        return
+    settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
+    data = load_data(load_config(default_config(), [*settings, "model.num_clusters=2"]).data)
+    for kind, make in KINDS.items():
+        values = sp.csr_matrix(make(data.feat).astype(np.float32))
+        embedded = AttributedGraph(data.graph, values, data.labels)
+        yield kind, lambda seed, embedded=embedded: embedded
 
 
 def components(words: sp.csr_matrix) -> np.ndarray:
@@ -135,6 +154,54 @@ def standardised_words(words: sp.csr_matrix) -> np.ndarray:
     return StandardScaler().fit_transform(words.toarray().astype(np.float64))
 
 
+def around(means: np.ndarray) -> Columns:
+    """Columns with standard deviation 1 around the mean of each cluster, the rows of a matrix."""
+    return lambda clusters, rng: means[clusters] + rng.normal(size=(len(clusters), means.shape[1]))
+
+
+def drawn(columns: int, scale: float) -> Columns:
+    """Columns around means that are drawn from a normal distribution of this scale."""
+    return lambda clusters, rng: around(scale * rng.normal(size=(BLOCKS, columns)))(clusters, rng)
+
+
+def flags_and_columns(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Two flags and two columns."""
+    values = drawn(4, 1.2)(clusters, rng)
+    values[:, :2] = values[:, :2] > 0
+    return values
+
+
+def ratings(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Three ratings from 1 to 5."""
+    return np.clip(np.rint(drawn(3, 1.2)(clusters, rng)) + 3, 1, 5)
+
+
+def table(columns: Columns, shares: Sequence[float], seed: int) -> AttributedGraph:
+    """A block model with columns: five edges a node within its cluster, and three at random."""
+    rng = np.random.default_rng(seed)
+    clusters = rng.choice(BLOCKS, NODES, p=shares)
+    ends = [rng.integers(0, NODES, (2, 3 * NODES))]
+    for cluster in range(BLOCKS):
+        nodes = np.flatnonzero(clusters == cluster)
+        ends.append(rng.choice(nodes, (2, 5 * len(nodes))))
+    graph, _ = Graph.from_edges(NODES, *np.concatenate(ends, axis=1))
+    values = columns(clusters, rng).astype(np.float32)
+    return AttributedGraph(graph, sp.csr_matrix(values), clusters)
+
+
+TABLES: dict[str, tuple[Columns, Sequence[float]]] = {
+    "1 column": (drawn(1, 2.0), EQUAL),
+    "2 columns": (drawn(2, 2.0), EQUAL),
+    "4 columns": (drawn(4, 1.0), EQUAL),
+    "16 columns": (drawn(16, 0.6), EQUAL),
+    "16 columns, a cluster of 85 %": (drawn(16, 0.7), UNEQUAL),
+    "8 columns, clusters on a line": (
+        around(2 / 3 * np.arange(BLOCKS)[:, None] * np.ones(8)),
+        EQUAL,
+    ),
+    "2 flags, 2 columns": (flags_and_columns, EQUAL),
+    "3 ratings": (ratings, EQUAL),
+}
 KINDS: dict[str, Callable[[sp.csr_matrix], np.ndarray]] = {
     "components": components,
     "embedding": embedding,
@@ -174,7 +241,8 @@ def report(rows: pd.DataFrame) -> str:
     lines = ["# embeddings", "", "Made by `python tools/study_embeddings.py`.", ""]
     lines += [LEGEND + " " + PAIRED_LEGEND, ""]
     lines += [
-        "Words replaced by real values; 50: half as many random edges added. The best floor is the "
+        "Words replaced by real values, and tables of few columns; 50: half as many random edges "
+        "added. The best floor is the "
         "one of the highest mean among features and smoothed features, raw and prepared, with "
         "k-means.",
         "",

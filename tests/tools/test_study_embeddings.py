@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from study_embeddings import KINDS, RESULTS, report, scores
+from study_embeddings import KINDS, RESULTS, TABLES, report, scores, table
 
 from user_dgl.config import SyntheticConfig
 from user_dgl.data import block_model
@@ -26,16 +26,50 @@ def test_the_page_is_that_of_the_file():
     assert page == report(pd.read_csv(RESULTS / "embeddings.csv"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_values_are_dense_and_signed_and_keep_what_words_say(kind, data):
+COLUMNS = {"mean of word vectors": 100, "standardised words": NODES.num_features}
+OF_THEIR_OWN = "shares of topics", "amounts"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_THEIR_OWN])
+def test_values_are_dense_and_keep_what_words_say(kind, data):
     values = KINDS[kind](data.feat)
-    assert values.shape == (300, 100 if kind == "mean of word vectors" else 128)
+    assert values.shape == (300, COLUMNS.get(kind, 128))
     assert (values != 0).mean() > 0.99
     assert values.min() < 0
     centred = values - values.mean(0)
     centres = np.stack([centred[data.labels == k].mean(0) for k in range(3)])
     found = ((centred[:, None] - centres) ** 2).sum(2).argmin(1)
     assert (found == data.labels).mean() > 0.9
+
+
+def test_shares_of_topics_have_sum_1_and_few_large_ones(data):
+    values = KINDS["shares of topics"](data.feat)
+    assert values.shape == (300, 40)
+    assert values.min() > 0
+    np.testing.assert_allclose(values.sum(axis=1), 1)
+    assert np.median(values) < 0.2 * values.mean()
+
+
+def test_amounts_have_units_and_long_tails(data):
+    values = KINDS["amounts"](data.feat)
+    assert values.shape == (300, 60)
+    spread = values.std(axis=0)
+    assert spread.max() > 100 * spread.min()
+    tails = values.max(axis=0) - np.median(values, axis=0)
+    assert (tails / np.subtract(*np.percentile(values, (75, 25), axis=0)))[::2].mean() > 5
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_have_blocks_and_few_columns(kind):
+    columns, shares = TABLES[kind]
+    data = table(columns, shares, 0)
+    assert data.feat.shape[1] <= 16
+    sizes = np.bincount(data.labels) / 2_000
+    np.testing.assert_allclose(sizes, shares, atol=0.03)
+    within = (data.labels[data.graph.src] == data.labels[data.graph.dst]).mean()
+    assert 0.6 < within < 0.98
+    other = table(columns, shares, 1)
+    assert (other.labels != data.labels).any()
 
 
 def test_embeddings_have_a_large_mean_in_common(data):
