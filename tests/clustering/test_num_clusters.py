@@ -250,6 +250,16 @@ def test_few_nodes_and_few_columns():
     assert max(model.num_clusters_curve_) == 4
 
 
+def test_one_column_leaves_the_number_to_the_edges():
+    data = _blocks(3)
+    ages = np.random.default_rng(0).uniform(20, 80, (data.num_nodes, 1))
+    with pytest.warns(UserWarning, match="features of 1 columns.*the edges alone decide"):
+        model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), ages)
+    assert model.num_clusters_ == 3
+    with pytest.raises(InputError, match="too few columns"):
+        USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages[:300])
+
+
 # Faults ------------------------------------------------------------------------------------------
 
 
@@ -264,7 +274,6 @@ def test_few_nodes_and_few_columns():
         (["model.auto_clusters.low=9", "model.auto_clusters.high=8"], "low: expected at most high"),
         (["model.auto_clusters.high=64"], "high: expected at most 63"),
         (["model.auto_clusters.low=1"], "low: expected at least 2"),
-        (["data.synthetic.num_features=4", "model.auto_clusters.low=5"], "too few columns"),
     ],
 )
 def test_refused_in_one_line(tmp_path, capsys, overrides, message):

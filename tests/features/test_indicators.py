@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from user_dgl.config import FeaturesConfig
+from user_dgl.features import indicators
 from user_dgl.features.indicators import Indicators
 from user_dgl.features.preparation import FeaturePreparation, prepare_features
 
@@ -35,17 +36,28 @@ def test_standardised_words_are_prepared_like_the_words():
 
 def test_frequent_and_constant_columns():
     words = _words()
-    words[:, 0] = 1 - words[:, 0]  # the word is in most rows: its absence is what is rare
+    words[:, 0] = 1 - words[:, 0]  # this word is in most rows
     words[:, 1] = 0
-    found = Indicators.of(sp.csr_matrix(_standardised(words)))(sp.csr_matrix(_standardised(words)))
-    np.testing.assert_array_equal(found.toarray()[:, 0], 1 - words[:, 0])
-    np.testing.assert_array_equal(found.toarray()[:, 1:], words[:, 1:])
+    dense = sp.csr_matrix(_standardised(words))
+    np.testing.assert_array_equal(Indicators.of(dense)(dense).toarray(), words)
 
 
-def test_zeros_are_one_of_the_two_values():
-    dense = np.where(_words() > 0, -2.5, 0)
-    found = Indicators.of(sp.csr_matrix(dense))(sp.csr_matrix(dense))
-    np.testing.assert_array_equal(found.toarray(), _words())
+def test_rows_without_features_stay_so(monkeypatch):
+    monkeypatch.setattr(indicators, "_BLOCK", 7 * 40)
+    words = _words()
+    dense = _standardised(words)
+    dense[20:50] = words[20:50] = 0
+    dense = sp.csr_matrix(dense)
+    np.testing.assert_array_equal(Indicators.of(dense)(dense).toarray(), words)
+
+
+def test_votes_are_no_words():
+    """Both values say as much; rows of -1 must not become rows without features."""
+    party = np.arange(100) < 40
+    votes = np.where(party[:, None], -1.0, 1.0) * np.ones(50)
+    assert Indicators.of(sp.csr_matrix(votes)) is None
+    assert Indicators.of(sp.csr_matrix(-votes)) is None
+    assert Indicators.of(sp.csr_matrix(_standardised(_words(rows=5)))) is None
 
 
 @pytest.mark.parametrize("place", [(5, 3), (1_700, 3)], ids=["first rows", "later"])
@@ -61,6 +73,7 @@ def test_words_themselves_are_not_touched():
     preparation = FeaturePreparation(AUTO)
     preparation.fit_transform(sp.csr_matrix(_words()))
     assert preparation.warnings == []
+    assert preparation._indicators is None
     none = FeaturePreparation(FeaturesConfig(weighting="none"))
     dense = _standardised(_words())
     np.testing.assert_array_equal(none.fit_transform(sp.csr_matrix(dense)).toarray(), dense)

@@ -271,6 +271,32 @@ def test_equal_values_take_the_score_of_their_mean_rank():
     np.testing.assert_allclose(scores, norm.ppf([0.3, 0.65, 0.95]))
 
 
+def test_a_frequent_value_among_many_keeps_its_mean_rank():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.zeros(4_000), rng.standard_t(2, 6_000)])
+    (score,) = NormalScores.of(values)(np.zeros(1))
+    rank = (values < 0).sum() + 2_000
+    assert score == pytest.approx(norm.ppf(rank / 10_000), abs=1e-3)
+
+
+def test_flags_beside_a_column_are_no_outliers():
+    rng = np.random.default_rng(0)
+    flags = np.where(rng.random((500, 2)) < 0.15, 1.0, -1.0)
+    found, said = robust_columns(_csr(np.column_stack([rng.normal(size=500), flags])), "auto")
+    assert (found, said) == (None, [])
+
+
+def test_an_extreme_value_does_not_overflow():
+    dense = 1e-10 * _real(rows=500)
+    dense[3, 0] = 1e30
+    preparation = FeaturePreparation(AUTO)
+    with np.errstate(over="raise"):
+        prepared = preparation.fit_transform(_csr(dense)).toarray()
+        new = preparation.transform(_csr(np.full((1, 4), 1e30))).toarray()
+    assert np.abs(prepared[:, 0]).max() < 4
+    assert np.isfinite(new).all()
+
+
 def test_at_most_a_thousand_values_are_kept_for_a_column():
     values = np.random.default_rng(0).standard_cauchy(5_000)
     scores = NormalScores.of(values)

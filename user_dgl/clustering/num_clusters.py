@@ -57,7 +57,8 @@ def num_clusters_curve(
     r"""Compute the slope of the singular values at each number of clusters.
 
     The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
-    (see `most_considered`).
+    (see `most_considered`), and fewer than the features have columns. If these are too few, the
+    neighbours of a node serve as its features; not in one process of several.
 
     Parameters
     ----------
@@ -80,12 +81,18 @@ def num_clusters_curve(
     Raises
     ------
     InputError
-        The features have too few columns to distinguish ``low`` clusters from more clusters.
+        The features have too few columns to distinguish ``low`` clusters from more clusters, and
+        there are no edges, or the process is one of several.
     """
     low = config.auto_clusters.low
     high = most_considered(config, held.count(feat.shape[0]))
     points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
     curve = spectral_slopes(points, low, high, held)
+    if not curve and held.alone and graph.num_edges:
+        # A table of one or two columns says nothing about higher numbers, but the edges do.
+        rows = graph.to_scipy().astype(feat.dtype)
+        points = smoothed_embedding(graph, weight, rows, config.smooth, high, seed, engine)
+        curve = spectral_slopes(points, low, high)
     if not curve:
         raise InputError(
             "model.num_clusters=auto: the features have too few columns to distinguish "

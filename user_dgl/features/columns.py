@@ -1,4 +1,4 @@
-"""What the columns of the features hold: range, kind of values, number of non-zeros."""
+"""What the columns of the features hold: range, kind of values, number of non-zeros; samples."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,8 @@ KINDS = ("constant", "binary", "counts", "non-negative", "real")
 _BLOCK = 2**22
 # A column that varies by less than this share of its size is constant; the rest is rounding.
 LEAST_SPREAD = 1e-5
+# Rows from which medians, quartiles, means and ranks are taken.
+_MOST_ROWS = 10_000
 # Rows that show at once that nearly all features vary.
 _FIRST_ROWS = 100
 
@@ -98,3 +100,27 @@ def rows_differ(feat: sp.csr_matrix) -> bool:
     num_rows = feat.shape[0]
     rows = np.unique(np.linspace(0, max(num_rows - 1, 0), min(num_rows, _FIRST_ROWS)).astype(int))
     return any(ColumnSummary.of(part).varies.any() for part in (feat[rows], feat))
+
+
+def are_dense(feat: sp.csr_matrix) -> bool:
+    """Whether more than half of the entries of a matrix without stored zeros are not 0."""
+    return 2 * feat.nnz > feat.shape[0] * feat.shape[1]
+
+
+def some_rows(feat: sp.csr_matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Values of some columns (D,) in at most 10,000 of some rows, float64."""
+    places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.int64)
+    return feat[rows[np.unique(places)]][:, columns].toarray().astype(np.float64)
+
+
+def csr_of_dense(values: np.ndarray) -> sp.csr_matrix:
+    """Convert values (M, D) to CSR without stored zeros, with the same memory.
+
+    A conversion by scipy looks for zeros first, which takes several copies.
+    """
+    height, width = values.shape
+    ends = np.arange(height + 1, dtype=np.int64) * width
+    columns = np.tile(np.arange(width, dtype=np.int32), height)
+    matrix = sp.csr_matrix((values.ravel(), columns, ends), shape=values.shape)
+    matrix.eliminate_zeros()
+    return matrix

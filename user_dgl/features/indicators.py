@@ -1,69 +1,78 @@
 """Real-valued columns that each have two values only, such as standardised words.
 
-Words that were standardised are no longer 0 and 1, but two numbers a column: one for the nodes
-without the word, and another for those with it. These numbers say nothing more than the words do,
-but the columns are dense, and a rare word is far from all other values. So they are turned back.
+Words that were standardised are no longer 0 and 1, but two numbers a column: a lower one for the
+nodes without the word, and a higher one for those with it. These numbers say nothing more than the
+words do, but the columns are dense, and a rare word is far from all other values. So they are
+turned back.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from user_dgl.features.columns import ColumnSummary
-
-# Rows that show at once that nearly all real values are not of this kind.
-_FIRST_ROWS = 1_000
+# Words are in few rows. Other flags, such as votes of -1 and 1, say as much by either value.
+_MOST_ONES = 0.25
+# Fewer rows have two values by chance.
+_LEAST_ROWS = 10
 # Values that are compared at once.
 _BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class Indicators:
-    """Columns of two values, of which the less frequent one is 1 and the other 0.
+    """Columns of two values, of which the higher one is 1 and the lower one 0.
+
+    Rows without a non-zero are of nodes without features, and stay so.
 
     Attributes
     ----------
-    rare, common : float32 (F,)
-        The two values; both NaN for a constant column, which becomes 0.
+    low, high : float32 (F,)
+        The two values, which are equal for a constant column; it becomes 0.
     """
 
-    rare: np.ndarray
-    common: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def of(cls, feat: sp.csr_matrix) -> "Indicators | None":
-        """Find them in features (N, F) without stored zeros; None if a column has more values."""
-        if not _may_have_two_values(feat):
-            return None
-        summary, num_rows = ColumnSummary.of(feat), feat.shape[0]
-        low, high = (each.astype(np.float32) for each in (summary.least, summary.largest))
-        is_high, is_low = feat.data == high[feat.indices], feat.data == low[feat.indices]
-        zeros = num_rows - summary.num_nonzeros
-        if not (is_high | is_low).all() or ((zeros > 0) & (low != 0) & (high != 0)).any():
-            return None
-        num_high = np.bincount(feat.indices[is_high], minlength=feat.shape[1])
-        num_high += np.where(high == 0, zeros, 0)
-        rare_high = 2 * num_high <= num_rows
-        rare, common = np.where(rare_high, high, low), np.where(rare_high, low, high)
-        constant = low == high
-        return cls(np.where(constant, np.nan, rare), np.where(constant, np.nan, common))
+        """Find them in float32 features (N, F) without stored zeros.
+
+        None if a column has more values, or if more than a quarter of all values are the higher
+        ones.
+        """
+        low, high = np.full((2, feat.shape[1]), [[np.inf], [-np.inf]], dtype=np.float32)
+        ones = total = 0
+        for _, block in _blocks(feat):
+            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+            # With three values in this block, there are no two for all rows.
+            if not ((block == low) | (block == high)).all():
+                return None
+        for _, block in _blocks(feat):
+            are_high = block == high
+            if not (are_high | (block == low)).all():
+                return None
+            ones += int(np.count_nonzero(are_high[:, low < high]))
+            total += block.size
+        rows = total // max(1, feat.shape[1])
+        return cls(low, high) if rows >= _LEAST_ROWS and ones <= _MOST_ONES * total else None
 
     def __call__(self, feat: sp.csr_matrix) -> sp.csr_matrix:
-        """1 where a value of features (M, F) is nearer to the less frequent one, float32."""
-        step = max(1, _BLOCK // max(1, feat.shape[1]))
-        blocks = [sp.csr_matrix((0, feat.shape[1]), dtype=np.float32)]
-        for start in range(0, feat.shape[0], step):
-            values = feat[start : start + step].toarray()
-            near = np.abs(values - self.rare) < np.abs(values - self.common)
-            blocks.append(sp.csr_matrix(near, dtype=np.float32))
-        return sp.vstack(blocks, format="csr")
+        """1 where a value of features (M, F) is nearer to the higher one, float32."""
+        counts, columns = np.zeros(feat.shape[0], dtype=np.int64), [np.zeros(0, dtype=np.int32)]
+        for rows, block in _blocks(feat):
+            near = np.abs(block - self.high) < np.abs(block - self.low)
+            counts[rows] = np.count_nonzero(near, axis=1)
+            columns.append(np.nonzero(near)[1].astype(np.int32))
+        indices, ends = np.concatenate(columns), np.concatenate([[0], np.cumsum(counts)])
+        return sp.csr_matrix((np.ones(len(indices), np.float32), indices, ends), shape=feat.shape)
 
 
-def _may_have_two_values(feat: sp.csr_matrix) -> bool:
-    """Whether no column has a third value in the first rows."""
-    values = feat[:_FIRST_ROWS].toarray()
-    if not values.size:
-        return False
-    low, high = values.min(axis=0), values.max(axis=0)
-    return bool(((values == low) | (values == high)).all())
+def _blocks(feat: sp.csr_matrix) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows with a non-zero, block by block: their places and values."""
+    filled = np.flatnonzero(np.diff(feat.indptr))
+    step = max(1, _BLOCK // max(1, feat.shape[1]))
+    for start in range(0, len(filled), step):
+        rows = filled[start : start + step]
+        yield rows, feat[rows].toarray()

@@ -6,8 +6,9 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
+from user_dgl.features.columns import are_dense
 from user_dgl.features.indicators import Indicators
-from user_dgl.features.lift import Lift
+from user_dgl.features.lift import MOST_COLUMNS, Lift
 from user_dgl.features.robust import centred_columns, robust_columns
 
 # Values beyond 2 to this power, or below 2 to minus it, have squares whose sums may leave float32.
@@ -16,8 +17,9 @@ _LARGEST_EXPONENT = 40
 _MOST_EXPONENT = 127
 _BLOCK = 2**22
 _TWO_VALUES = (
-    "every column of the features has two values at most: the less frequent one is taken as 1 and "
-    "the other as 0, as before standardising; set features.weighting=none to leave them as they are"
+    "every column of the features has two values at most, and the higher one is rare: they are "
+    "taken as 1 and 0, as before standardising; set features.weighting=none to leave them as they "
+    "are"
 )
 
 
@@ -31,8 +33,9 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        columns are reduced by their median and divided by their spread, or take the normal scores
        of their ranks, see `user_dgl.features.robust.robust_columns`; the others are weighted as by
        ``auto``.
-       ``auto`` chooses from the values. Real values with two values a column, as words have after
-       they were standardised, are turned into 0 and 1 first (`user_dgl.features.indicators`).
+       ``auto`` chooses from the values. Real values with two values a column of which the higher
+       one is rare, as words have after they were standardised, are turned into 0 and 1 first
+       (`user_dgl.features.indicators`).
        Dense real-valued columns of very different scale or with outliers are scaled as by
        ``robust``. For the others: if a value is negative, there is no weighting, and if more than
        half of the entries are not zero, dense columns are reduced by their trimmed mean, except in
@@ -41,16 +44,17 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        values are whole numbers, or are equal within each row (as in a 0/1 row that was scaled):
        log, then tf-idf. Other values: log.
     2. Max-abs scaling: ``x_ij <- x_ij / max_i |x_ij|``.
-    3. With ``auto`` and the row norm l2, a table of few columns gets one more, so that rows of norm
-       1 keep their position (`user_dgl.features.lift`).
+    3. With ``auto`` or ``robust`` and the row norm l2, a dense table of few columns gets one more,
+       so that rows of norm 1 keep their position (`user_dgl.features.lift`).
     4. Row norm: ``x_i <- x_i / ||x_i||``, l1 or l2.
 
     Before that, values that are so large or small that their squares leave the range of float32 are
-    multiplied by a power of 2: those of each row with such values, if there is a row norm and no
-    column is scaled by ``robust`` or reduced by its mean, else all values. Empty columns stay zero,
-    and rows of zeros too, except in columns that ``robust`` scales. A column is dense if more than
-    half of its entries are not 0. Only dense columns lose their zeros, so sparse features stay
-    sparse.
+    multiplied by a power of 2: those of each row with such values, if there is a row norm, no
+    column is scaled by ``robust`` or reduced by its mean, and step 3 does not apply; else all
+    values. Empty columns stay zero, and rows of zeros too, except in columns that ``robust`` scales
+    and in tables of whole numbers of step 3, where zeros are values. A column is dense if more than
+    half of its entries are not 0. Only dense columns, and tables of step 3, lose their zeros, so
+    sparse features stay sparse.
 
     Parameters
     ----------
@@ -98,7 +102,16 @@ class FeaturePreparation:
             feat = self._indicators(feat)
         self._columns, self.warnings = robust_columns(feat, config.weighting)
         if self._indicators is not None:
-            self.warnings = [_TWO_VALUES, *self.warnings]
+            self.warnings = [_TWO_VALUES]
+        self._may_lift = (
+            config.weighting in ("auto", "robust")
+            and config.row_norm == "l2"
+            and feat.shape[1] <= MOST_COLUMNS
+            and are_dense(feat)
+        )
+        # Zeros of counts, and of columns in different units, are values.
+        whole = bool((feat.data == np.rint(feat.data)).all())
+        self._keeps_empty = self._columns is None and not whole
         centres = self._columns is None and config.weighting == "auto" and _are_real_values(feat)
         if centres:
             # Columns that are centred keep their scale relative to the others.
@@ -110,13 +123,13 @@ class FeaturePreparation:
         rest = self._in_range(rest)
         self._takes_log, takes_idf = _weighting(feat if centres else rest, config.weighting)
         self._idf = _inverse_document_frequency(rest) if takes_idf else None
+        empty = self._empty(feat)
         feat = self._joined(self._weighted(rest), feat)
         scales = config.max_abs_scale and feat.nnz
         self._scaler = MaxAbsScaler().fit(feat) if scales else None
         feat = self._scaled(feat)
-        lifts = config.weighting == "auto" and config.row_norm == "l2"
-        self._lift = Lift.of(feat, keeps_empty=centres) if lifts else None
-        return self._with_norm(feat)
+        self._lift = Lift.of(feat, empty) if self._may_lift else None
+        return self._with_norm(feat, empty)
 
     def transform(self, feat: sp.spmatrix) -> sp.csr_matrix:
         """Prepare other rows (M, F) with the choices and column statistics of the fit, float32.
@@ -129,13 +142,17 @@ class FeaturePreparation:
         feat = _cleaned(feat)
         if self._indicators is not None:
             feat = self._indicators(feat)
-        rest = self._in_range(self._without_columns(feat))
+        rest, empty = self._in_range(self._without_columns(feat)), self._empty(feat)
         if self._takes_log and rest.nnz and rest.data.min() < 0:
             raise InputError(
                 "negative features: the features of the fit had none, so their weighting takes "
                 "logarithms; set features.weighting=none for the fit"
             )
-        return self._with_norm(self._scaled(self._joined(self._weighted(rest), feat)))
+        return self._with_norm(self._scaled(self._joined(self._weighted(rest), feat)), empty)
+
+    def _empty(self, feat: sp.csr_matrix) -> np.ndarray:
+        """Rows (M,) of nodes without features, which a lift leaves 0."""
+        return (np.diff(feat.indptr) == 0) & self._keeps_empty
 
     def _without_columns(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Set the columns of `ScaledColumns` to 0; the same matrix if there are none."""
@@ -163,7 +180,7 @@ class FeaturePreparation:
 
     def _in_range(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """Multiply values whose squares leave the range of float32 by a power of 2."""
-        if self._config.row_norm == "none" or self._columns is not None:
+        if self._config.row_norm == "none" or self._columns is not None or self._may_lift:
             if self._exponent:
                 feat.data = np.ldexp(feat.data, -self._exponent)
         elif any(map(_is_extreme, _exponents(feat.data))):
@@ -187,10 +204,10 @@ class FeaturePreparation:
         """Step 2 of `prepare_features`."""
         return feat if self._scaler is None or not feat.nnz else self._scaler.transform(feat)
 
-    def _with_norm(self, feat: sp.csr_matrix) -> sp.csr_matrix:
+    def _with_norm(self, feat: sp.csr_matrix, empty: np.ndarray) -> sp.csr_matrix:
         """Steps 3 and 4 of `prepare_features`."""
         if self._lift is not None:
-            feat = self._lift(feat)
+            feat = self._lift(feat, empty)
         if feat.nnz and self._config.row_norm != "none":
             feat = normalize(feat, norm=self._config.row_norm)
         return feat
@@ -207,7 +224,7 @@ def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
 
 def _are_real_values(feat: sp.csr_matrix) -> bool:
     """Whether most entries are not 0, and some are negative."""
-    return 2 * feat.nnz > feat.shape[0] * feat.shape[1] and feat.data.min() < 0
+    return are_dense(feat) and feat.data.min() < 0
 
 
 def _is_extreme(exponent: int) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import norm, rankdata, trim_mean
 
-from user_dgl.features.columns import LEAST_SPREAD
+from user_dgl.features.columns import LEAST_SPREAD, are_dense, csr_of_dense, some_rows
 
 # Columns are scaled where their spreads differ by more than this. Columns that tell clusters apart
 # spread more than those that do not, up to 9 times on tables of clusters in space, where scaling
@@ -32,10 +32,10 @@ _MOST_DIFFERENT = 10.0
 # a normal distribution, 1.4 for a Laplace one, 2 for a log-normal one of shape 1. Components,
 # embeddings and means of word vectors have 0.8 to 1.4, shares of topics mostly 2 to 20.
 _LONG_TAIL = 2.0
-# Rows from which medians, quartiles, trimmed means and ranks are taken.
-_MOST_ROWS = 10_000
 # Values of a column between which normal scores are interpolated, at most.
 _MOST_KNOTS = 1_000
+# Larger values have squares beyond float32.
+_LARGEST = 1e18
 # Interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
@@ -46,10 +46,10 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    r"""Replaces the n values of a column by :math:`\Phi^{-1}((r - 1/2) / n)` of their ranks r.
+    r"""Replaces the values of a column by :math:`\Phi^{-1}((r - 1/2) / n)` of their ranks r.
 
-    Equal values have their mean rank. Values between those seen are interpolated; values beyond
-    them take the score of the nearest end.
+    The ranks are those among n values of the fit, and equal values have their mean rank. Values
+    between those seen are interpolated; values beyond them take the score of the nearest end.
 
     Attributes
     ----------
@@ -65,10 +65,12 @@ class NormalScores:
     @classmethod
     def of(cls, values: np.ndarray) -> "NormalScores":
         """Rank the values (n,) of some rows."""
-        seen, first = np.unique(values, return_index=True)
-        places = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_KNOTS)).astype(np.int64)
-        ranks = rankdata(values)[first[places]]
-        return cls(seen[places], norm.ppf((ranks - 0.5) / len(values)))
+        order = np.argsort(values)
+        # Equally spaced ranks, so that a frequent value is among them.
+        places = np.linspace(0, len(order) - 1, min(len(order), _MOST_KNOTS)).astype(np.int64)
+        seen, first = np.unique(values[order[places]], return_index=True)
+        ranks = rankdata(values)[order[places[first]]]
+        return cls(seen, norm.ppf((ranks - 0.5) / len(values)))
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Scores of values (n,)."""
@@ -108,18 +110,13 @@ class ScaledColumns:
         step = max(1, _BLOCK // max(1, len(self.places)))
         for start in range(0, len(values), step):
             block = kept[start : start + step].toarray().astype(np.float64)
-            values[start : start + step] = (block - self.centre) / self.spread
+            scaled = (block - self.centre) / self.spread
             for column, scores in self.long_tails.items():
-                values[start : start + step, column] = scores(block[:, column])
+                scaled[:, column] = scores(block[:, column])
+            values[start : start + step] = scaled.clip(-_LARGEST, _LARGEST)
         if self.keeps_empty:
             values[np.diff(feat.indptr) == 0] = 0
-        # A conversion by scipy looks for zeros first, which takes several copies.
-        height, width = values.shape
-        ends = np.arange(height + 1, dtype=np.int64) * width
-        columns = np.tile(np.arange(width, dtype=np.int32), height)
-        scaled = sp.csr_matrix((values.ravel(), columns, ends), shape=values.shape)
-        scaled.eliminate_zeros()
-        return scaled
+        return csr_of_dense(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +150,7 @@ class _Candidates:
         dense = np.flatnonzero(2 * counts > num_rows)
         if not len(dense):
             return None
-        values = _some_rows(feat, np.arange(num_rows), dense)
+        values = some_rows(feat, np.arange(num_rows), dense)
         other = ~np.isin(values, (0, 1)).all(axis=0)
         if not other.any():
             return None
@@ -162,9 +159,10 @@ class _Candidates:
 
     def scaled(self, which: np.ndarray | slice = slice(None)) -> ScaledColumns:
         """Scale all or some (D,)."""
-        values, long = self.values[:, which], self.tails[which] > _LONG_TAIL
-        if 2 * np.count_nonzero(long) >= len(long):
-            long |= self.tails[which] > 0
+        values, tails = self.values[:, which], self.tails[which]
+        long = tails > _LONG_TAIL
+        if 2 * np.count_nonzero(long) >= np.count_nonzero(tails):
+            long = tails > 0
         return ScaledColumns(
             self.places[which],
             self.median[which].astype(np.float32),
@@ -200,12 +198,10 @@ class _Candidates:
 
     def of_long_tails(self) -> tuple[ScaledColumns, str] | None:
         """Scale all columns if half of them have long tails, or one a very long one."""
-        many = 2 * np.count_nonzero(self.tails > _LONG_TAIL) >= len(self.tails)
-        # A column with equal quartiles is judged by its standard deviation, as its spread is.
-        longest = np.where(np.isfinite(self.tails), self.tails, 0)
-        if not many and longest.max() <= _MOST_DIFFERENT:
+        many = 2 * np.count_nonzero(self.tails > _LONG_TAIL) >= np.count_nonzero(self.tails)
+        if not self.tails.any() or (not many and self.tails.max() <= _MOST_DIFFERENT):
             return None
-        where = self.places[longest.argmax()]
+        where = self.places[self.tails.argmax()]
         return self.scaled(), f"features with outliers, most of all column {where}"
 
 
@@ -222,12 +218,12 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
       spreads differ by more than the factor 10: those of the candidates, and the median size of the
       other non-zero features. Of words, only the columns that differ are scaled. Whole numbers may
       be counts, which the logarithm suits better; a warning names the column. If most features
-      are not 0, candidates are also scaled if half of them have long tails, or if the standard
-      deviation of one is more than 10 times its spread.
+      are not 0, candidates are also scaled if half of those that vary have long tails, or if the
+      standard deviation of one is more than 10 times its spread.
     - Others: none.
 
-    Of the scaled columns, those with long tails take normal scores; all of them if half have long
-    tails, because columns that are scaled alike can be compared better.
+    Of the scaled columns, those with long tails take normal scores; all of them if half of those
+    that vary have long tails, because columns that are scaled alike can be compared better.
 
     Parameters
     ----------
@@ -246,7 +242,7 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     # All larger numbers are whole in float32.
     countable = feat.data.min() > 0 and feat.data.max() < 2**24
     counts = bool(countable and (feat.data == np.rint(feat.data)).all())
-    dense = 2 * feat.nnz > feat.shape[0] * feat.shape[1]
+    dense = are_dense(feat)
     if not dense and feat.data.min() > 0:
         found = candidates.of_words()
     else:
@@ -284,7 +280,7 @@ def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
     """
     num_rows, num_columns = feat.shape
     places = np.flatnonzero(2 * np.bincount(feat.indices, minlength=num_columns) > num_rows)
-    values = _some_rows(feat, np.flatnonzero(np.diff(feat.indptr)), places)
+    values = some_rows(feat, np.flatnonzero(np.diff(feat.indptr)), places)
     varies = np.isfinite(_spreads(values)[1])
     return ScaledColumns(
         places,
@@ -294,26 +290,20 @@ def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
     )
 
 
-def _some_rows(feat: sp.csr_matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Values of some columns (D,) in at most 10,000 of some rows, float64."""
-    places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.int64)
-    return feat[rows[np.unique(places)]][:, columns].toarray().astype(np.float64)
-
-
 def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Median, spread and length of the tails of each column (D,) of values (M, D).
 
     For the spread see `ScaledColumns`. The length of the tails is the standard deviation divided by
-    the interquartile range, 1 for a normal distribution; infinite if the quartiles are equal, and 0
-    for a constant column.
+    the spread, 1 for a normal distribution. It is 0 for a constant column. If the quartiles are
+    equal, as those of most flags, the standard deviation is the spread.
     """
     low, median, high = np.percentile(values, (25, 50, 75), axis=0)
     least = LEAST_SPREAD * np.median(np.abs(values), axis=0)
-    spread, deviation = (high - low) / _NORMAL_IQR, values.std(axis=0)
-    varies, equal = deviation > least, spread <= least
-    tails = np.divide(deviation, spread, out=np.full(len(spread), np.inf), where=~equal)
-    spread = np.where(varies, np.where(equal, deviation, spread), np.inf)
-    return median, spread, np.where(varies, tails, 0.0)
+    spread = (high - low) / _NORMAL_IQR
+    deviation = values.std(axis=0)
+    spread = np.where(spread > least, spread, deviation)
+    spread = np.where(spread > least, spread, np.inf)
+    return median, spread, deviation / spread
 
 
 def _size_of_others(feat: sp.csr_matrix, places: np.ndarray) -> float | None:

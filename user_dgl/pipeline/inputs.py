@@ -56,7 +56,7 @@ class Inputs:
     raw_feat, feat : scipy CSR (N, F) or None
         Raw and prepared features. They are None if only parts of the graph are in memory.
     num_features : int
-        F.
+        Columns of the raw features.
     warnings : list of str
     split : LinkSplit or None
         For link prediction, the held-out pairs, which ``data`` and ``noisy`` do not contain.
@@ -106,7 +106,8 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     if prepared.from_edges:
         data = dataclasses.replace(data, feat=None)
     config, raw_feat, feat = prepared.config, prepared.raw_feat, prepared.feat
-    return Inputs(asked, config, data, noisy, raw_feat, feat, feat.shape[1], warnings, split)
+    columns = raw_feat.shape[1]
+    return Inputs(asked, config, data, noisy, raw_feat, feat, columns, warnings, split)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class PreparedFeatures:
     ----------
     config : Config
     raw_feat, feat : scipy CSR (N, F)
-        Raw and prepared features.
+        Raw and prepared features. A table of few columns has one more when it is prepared.
     preparation : FeaturePreparation
         Prepares features of other nodes in the same way.
     from_edges : bool
@@ -155,7 +156,7 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
             because = (
                 f"once they are prepared (features.weighting={config.features.weighting}, "
                 f"features.row_norm={config.features.row_norm}; a single column needs "
-                "features.weighting=robust)"
+                "features.weighting=auto or robust)"
             )
         warnings = [f"the features do not differ between the nodes {because}: they are not used"]
         if not graph.num_edges:
@@ -197,9 +198,12 @@ def with_features(
         )
     columns, model = num_prepared or feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
+        few = f"model.num_clusters=auto: features of {feat.shape[1]} columns tell at most "
+        most = max(columns - 1, 1)
         warnings.append(
-            f"model.num_clusters=auto: features of {feat.shape[1]} columns tell at most "
-            f"{columns - 1} clusters apart, so that higher numbers are not considered"
+            f"{few}{most} clusters apart, so that higher numbers are not considered"
+            if most >= model.auto_clusters.low
+            else f"{few}{most} clusters apart, so that the edges alone decide on the number"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():
