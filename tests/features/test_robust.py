@@ -295,6 +295,9 @@ def test_an_extreme_value_does_not_overflow():
         new = preparation.transform(_csr(np.full((1, 4), 1e30))).toarray()
     assert np.abs(prepared[:, 0]).max() < 4
     assert np.isfinite(new).all()
+    largest = np.array([[-3.4e38, 1], [3.4e38, 2], [-3.4e38, 3], [3.4e38, 4], [3.4e38, 5]])
+    with np.errstate(over="raise"):
+        assert np.isfinite(prepare_features(_csr(largest), AUTO).toarray()).all()
 
 
 def test_at_most_a_thousand_values_are_kept_for_a_column():

@@ -36,6 +36,7 @@ _LONG_TAIL = 2.0
 _MOST_KNOTS = 1_000
 # Larger values have squares beyond float32.
 _LARGEST = 1e18
+_MOST_FLOAT32 = float(np.finfo(np.float32).max)
 # Interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
@@ -302,7 +303,8 @@ def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     spread = (high - low) / _NORMAL_IQR
     deviation = values.std(axis=0)
     spread = np.where(spread > least, spread, deviation)
-    spread = np.where(spread > least, spread, np.inf)
+    # The standard deviation of numbers of float32 may be none of them.
+    spread = np.where(spread > least, spread.clip(max=_MOST_FLOAT32), np.inf)
     return median, spread, deviation / spread
 
 
