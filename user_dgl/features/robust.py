@@ -36,7 +36,7 @@ _LONG_TAIL = 2.0
 _MOST_KNOTS = 1_000
 # Larger values have squares beyond float32.
 _LARGEST = 1e18
-_MOST_FLOAT32 = float(np.finfo(np.float32).max)
+_FLOAT32 = np.finfo(np.float32)
 # Interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
@@ -299,12 +299,12 @@ def _spreads(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     equal, as those of most flags, the standard deviation is the spread.
     """
     low, median, high = np.percentile(values, (25, 50, 75), axis=0)
-    least = LEAST_SPREAD * np.median(np.abs(values), axis=0)
+    # A standard deviation of numbers of float32 may be none of them.
+    least = np.maximum(LEAST_SPREAD * np.median(np.abs(values), axis=0), _FLOAT32.tiny)
     spread = (high - low) / _NORMAL_IQR
     deviation = values.std(axis=0)
     spread = np.where(spread > least, spread, deviation)
-    # The standard deviation of numbers of float32 may be none of them.
-    spread = np.where(spread > least, spread.clip(max=_MOST_FLOAT32), np.inf)
+    spread = np.where(spread > least, spread.clip(max=_FLOAT32.max), np.inf)
     return median, spread, deviation / spread
 
 
