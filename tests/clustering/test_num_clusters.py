@@ -250,14 +250,15 @@ def test_few_nodes_and_few_columns():
     assert max(model.num_clusters_curve_) == 4
 
 
-def test_one_column_leaves_the_number_to_the_edges():
+@pytest.mark.parametrize("columns", [1, 2])
+def test_one_or_two_columns_leave_the_number_to_the_edges(columns):
     data = _blocks(3)
-    ages = np.random.default_rng(0).uniform(20, 80, (data.num_nodes, 1))
-    with pytest.warns(UserWarning, match="features of 1 columns.*the edges alone decide"):
+    ages = np.random.default_rng(0).uniform(20, 80, (data.num_nodes, columns))
+    with pytest.warns(UserWarning, match=f"features of {columns} columns.*asks the edges"):
         model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), ages)
     assert model.num_clusters_ == 3
     with pytest.raises(InputError, match="too few columns"):
-        USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages[:300])
+        USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages[:300, :1])
 
 
 # Faults ------------------------------------------------------------------------------------------

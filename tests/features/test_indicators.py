@@ -12,7 +12,7 @@ from user_dgl.features.preparation import FeaturePreparation, prepare_features
 AUTO = FeaturesConfig(weighting="auto")
 
 
-def _words(rows=300, columns=40, seed=0):
+def _words(rows=300, columns=80, seed=0):
     rng = np.random.default_rng(seed)
     return (rng.random((rows, columns)) < rng.uniform(0.02, 0.4, columns)).astype(np.float32)
 
@@ -43,7 +43,7 @@ def test_frequent_and_constant_columns():
 
 
 def test_rows_without_features_stay_so(monkeypatch):
-    monkeypatch.setattr(indicators, "_BLOCK", 7 * 40)
+    monkeypatch.setattr(indicators, "_BLOCK", 7 * 80)
     words = _words()
     dense = _standardised(words)
     dense[20:50] = words[20:50] = 0
@@ -58,6 +58,17 @@ def test_votes_are_no_words():
     assert Indicators.of(sp.csr_matrix(votes)) is None
     assert Indicators.of(sp.csr_matrix(-votes)) is None
     assert Indicators.of(sp.csr_matrix(_standardised(_words(rows=5)))) is None
+    # Columns that do not vary say nothing about how rare the higher value is.
+    assert Indicators.of(sp.csr_matrix(np.hstack([votes, -np.ones((100, 50))]))) is None
+
+
+def test_a_few_flags_are_a_table():
+    """A row of lower values would become one without features."""
+    rng = np.random.default_rng(0)
+    answers = np.where(rng.random((300, 4)) < 0.2, 1.0, -1.0)
+    preparation = FeaturePreparation(AUTO)
+    assert preparation.fit_transform(sp.csr_matrix(answers)).getnnz(axis=1).min() == 4
+    assert preparation.warnings == []
 
 
 @pytest.mark.parametrize("place", [(5, 3), (1_700, 3)], ids=["first rows", "later"])

@@ -91,6 +91,13 @@ def test_very_large_values_keep_their_places():
     assert len(np.unique(logs.round(1), axis=0)) >= 4
 
 
+def test_zeros_of_ratings_keep_their_place():
+    """Among the others, and not at their mean."""
+    column = np.repeat([-2.0, 0.0, 1.0, 5.0], [50, 400, 150, 400])[:, None]
+    angles = np.arctan2(*prepare_features(_csr(column), AUTO).toarray().T)
+    assert (np.diff(angles[[0, 100, 500, 900]]) > 0.05).all()
+
+
 def test_counts_keep_their_rows_of_zeros_as_values():
     counts = np.random.default_rng(0).poisson(3, (300, 4))
     counts[0] = 0
@@ -104,7 +111,7 @@ RNG = np.random.default_rng(0)
     ("dense", "config"),
     [
         (RNG.normal(size=(400, 40)), AUTO),  # many directions
-        (np.outer(RNG.normal(size=400), np.ones(100)) + 0.1, AUTO),  # many columns
+        (np.outer(RNG.normal(size=400), np.ones(65)) + 0.1, AUTO),  # many columns
         (RNG.random((400, 5)) < 0.3, AUTO),  # words
         (np.full((400, 3), 0.7), AUTO),  # nothing differs
         (RNG.normal(size=(400, 5)), FeaturesConfig(row_norm="l2")),
@@ -118,5 +125,5 @@ def test_what_is_not_lifted(dense, config):
 
 def test_many_columns_in_few_directions_are_lifted():
     rng = np.random.default_rng(0)
-    dense = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 50))
-    assert prepare_features(_csr(dense), AUTO).shape == (400, 51)
+    dense = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 64))
+    assert prepare_features(_csr(dense), AUTO).shape == (400, 65)

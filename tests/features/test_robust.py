@@ -271,6 +271,23 @@ def test_equal_values_take_the_score_of_their_mean_rank():
     np.testing.assert_allclose(scores, norm.ppf([0.3, 0.65, 0.95]))
 
 
+@pytest.mark.parametrize("columns", [8, 80])
+@pytest.mark.parametrize("factor", [1, 1e10], ids=["small", "large"])
+def test_many_rows_without_features_are_no_outliers(columns, factor):
+    dense = factor * _real(columns=columns, rows=1000)
+    empty = np.arange(1000) % 5 < 2
+    dense[empty] = 0
+    preparation = FeaturePreparation(FeaturesConfig(weighting="auto", row_norm="l2"))
+    prepared = preparation.fit_transform(_csr(dense))
+    assert preparation.warnings == []
+    assert prepared[empty].nnz == 0
+    tails = factor * (_log_normal(columns=columns, rows=1000) - 1)
+    tails[empty] = 0
+    prepared = preparation.fit_transform(_csr(tails))
+    assert "features with outliers" in preparation.warnings[0]
+    assert prepared[empty].nnz == preparation.transform(_csr(tails[:2])).nnz == 0
+
+
 def test_a_frequent_value_among_many_keeps_its_mean_rank():
     rng = np.random.default_rng(0)
     values = np.concatenate([np.zeros(4_000), rng.standard_t(2, 6_000)])

@@ -57,7 +57,7 @@ def num_clusters_curve(
     r"""Compute the slope of the singular values at each number of clusters.
 
     The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
-    (see `most_considered`), and fewer than the features have columns. If these are too few, the
+    (see `most_considered`), and fewer than the features have columns. If these leave no choice, the
     neighbours of a node serve as its features; not in one process of several.
 
     Parameters
@@ -88,15 +88,16 @@ def num_clusters_curve(
     high = most_considered(config, held.count(feat.shape[0]))
     points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
     curve = spectral_slopes(points, low, high, held)
-    if not curve and held.alone and graph.num_edges:
-        # A table of one or two columns says nothing about higher numbers, but the edges do.
+    if len(curve) < 2 and high > low and held.alone and graph.num_edges:
+        # A table of one or two columns leaves no choice, but the edges do.
         rows = graph.to_scipy().astype(feat.dtype)
         points = smoothed_embedding(graph, weight, rows, config.smooth, high, seed, engine)
         curve = spectral_slopes(points, low, high)
     if not curve:
         raise InputError(
             "model.num_clusters=auto: the features have too few columns to distinguish "
-            f"model.auto_clusters.low={low} clusters from more: set model.num_clusters to a number"
+            f"model.auto_clusters.low={low} clusters from more, and edges are asked by a single "
+            "process only, if there are any: set model.num_clusters to a number"
         )
     return curve
 

@@ -39,11 +39,11 @@ class Indicators:
     def of(cls, feat: sp.csr_matrix) -> "Indicators | None":
         """Find them in float32 features (N, F) without stored zeros.
 
-        None if a column has more values, or if more than a quarter of all values are the higher
-        ones.
+        None if a column has more values, or if more than a quarter of the values of the columns
+        that vary are the higher ones.
         """
         low, high = np.full((2, feat.shape[1]), [[np.inf], [-np.inf]], dtype=np.float32)
-        ones = total = 0
+        ones = rows = 0
         for _, block in _blocks(feat):
             low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
             # With three values in this block, there are no two for all rows.
@@ -54,9 +54,9 @@ class Indicators:
             if not (are_high | (block == low)).all():
                 return None
             ones += int(np.count_nonzero(are_high[:, low < high]))
-            total += block.size
-        rows = total // max(1, feat.shape[1])
-        return cls(low, high) if rows >= _LEAST_ROWS and ones <= _MOST_ONES * total else None
+            rows += len(block)
+        rare = ones <= _MOST_ONES * rows * np.count_nonzero(low < high)
+        return cls(low, high) if rows >= _LEAST_ROWS and rare else None
 
     def __call__(self, feat: sp.csr_matrix) -> sp.csr_matrix:
         """1 where a value of features (M, F) is nearer to the higher one, float32."""

@@ -33,9 +33,9 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        columns are reduced by their median and divided by their spread, or take the normal scores
        of their ranks, see `user_dgl.features.robust.robust_columns`; the others are weighted as by
        ``auto``.
-       ``auto`` chooses from the values. Real values with two values a column of which the higher
-       one is rare, as words have after they were standardised, are turned into 0 and 1 first
-       (`user_dgl.features.indicators`).
+       ``auto`` chooses from the values. More than 64 real-valued columns with two values each, of
+       which the higher one is rare, as words have after they were standardised, are turned into 0
+       and 1 first (`user_dgl.features.indicators`).
        Dense real-valued columns of very different scale or with outliers are scaled as by
        ``robust``. For the others: if a value is negative, there is no weighting, and if more than
        half of the entries are not zero, dense columns are reduced by their trimmed mean, except in
@@ -96,7 +96,8 @@ class FeaturePreparation:
         Sets ``warnings``, lines for the user about columns of very different scale or two values.
         """
         config, feat = self._config, _cleaned(feat)
-        recodes = config.weighting == "auto" and _are_real_values(feat)
+        recodes = config.weighting == "auto" and feat.shape[1] > MOST_COLUMNS
+        recodes = recodes and _are_real_values(feat)
         self._indicators = Indicators.of(feat) if recodes else None
         if self._indicators is not None:
             feat = self._indicators(feat)
@@ -109,14 +110,15 @@ class FeaturePreparation:
             and feat.shape[1] <= MOST_COLUMNS
             and are_dense(feat)
         )
-        # Zeros of counts, and of columns in different units, are values.
-        whole = bool((feat.data == np.rint(feat.data)).all())
-        self._keeps_empty = self._columns is None and not whole
+        # Zeros of counts and ratings, and of columns in different units, are values.
+        keeps_empty = self._columns is None or self._columns.keeps_empty
+        self._keeps_empty = keeps_empty and not _are_whole(feat)
         centres = self._columns is None and config.weighting == "auto" and _are_real_values(feat)
         if centres:
             # Columns that are centred keep their scale relative to the others.
             self._exponent = _extreme_exponent(feat.data)
-            self._columns = centred_columns(feat, self._exponent)
+            keeps_empty = self._keeps_empty or not self._may_lift
+            self._columns = centred_columns(feat, self._exponent, keeps_empty)
         rest = self._without_columns(feat)
         if not centres:
             self._exponent = _extreme_exponent(rest.data)
@@ -225,6 +227,11 @@ def _cleaned(feat: sp.spmatrix) -> sp.csr_matrix:
 def _are_real_values(feat: sp.csr_matrix) -> bool:
     """Whether most entries are not 0, and some are negative."""
     return are_dense(feat) and feat.data.min() < 0
+
+
+def _are_whole(feat: sp.csr_matrix) -> bool:
+    """Whether all values are whole numbers. All larger numbers are whole in float32."""
+    return bool((feat.data == np.rint(feat.data)).all() and abs(feat.data).max(initial=0) < 2**24)
 
 
 def _is_extreme(exponent: int) -> bool:

@@ -15,7 +15,7 @@ Viswanath, 2018), so that all cosines are near 1. Their columns are reduced by t
 and keep their scale.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -249,7 +249,7 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     else:
         found = candidates.of_values()
         if found is None and dense and not counts:
-            found = candidates.of_long_tails()
+            found = _long_tails(feat, candidates)
     if found is None:
         return None, []
     columns, why = found[0], f"{found[1]} (columns are counted from 0)"
@@ -265,12 +265,26 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     ]
 
 
+def _long_tails(feat: sp.csr_matrix, candidates: _Candidates) -> tuple[ScaledColumns, str] | None:
+    """Scale columns with long tails, where rows without a non-zero do not count and stay so."""
+    filled = np.diff(feat.indptr) > 0
+    if not filled.all():
+        some = _Candidates.of(feat[filled])
+        if some is None:
+            return None
+        candidates = some
+    found = candidates.of_long_tails()
+    return found and (replace(found[0], keeps_empty=True), found[1])
+
+
 def _different(low: float, high: float, where: int) -> str:
     return f"features of very different scale, {low:.3g} to {high:.3g}, most of all column {where}"
 
 
-def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
-    """The dense columns with their trimmed means over the rows with a non-zero.
+def centred_columns(
+    feat: sp.csr_matrix, exponent: int = 0, keeps_empty: bool = True
+) -> ScaledColumns:
+    """The dense columns with their trimmed means.
 
     Parameters
     ----------
@@ -278,16 +292,19 @@ def centred_columns(feat: sp.csr_matrix, exponent: int = 0) -> ScaledColumns:
         Without stored zeros, with a dense column (`robust_columns`).
     exponent : int
         The columns are also divided by 2 to this power.
+    keeps_empty : bool
+        Rows without a non-zero do not count, and stay so.
     """
     num_rows, num_columns = feat.shape
     places = np.flatnonzero(2 * np.bincount(feat.indices, minlength=num_columns) > num_rows)
-    values = some_rows(feat, np.flatnonzero(np.diff(feat.indptr)), places)
+    counted = np.flatnonzero(np.diff(feat.indptr)) if keeps_empty else np.arange(num_rows)
+    values = some_rows(feat, counted, places)
     varies = np.isfinite(_spreads(values)[1])
     return ScaledColumns(
         places,
         trim_mean(values, _TRIMMED, axis=0).astype(np.float32),
         np.where(varies, np.ldexp(1.0, exponent), np.inf).astype(np.float32),
-        keeps_empty=True,
+        keeps_empty=keeps_empty,
     )
 
 

@@ -156,7 +156,7 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
             because = (
                 f"once they are prepared (features.weighting={config.features.weighting}, "
                 f"features.row_norm={config.features.row_norm}; a single column needs "
-                "features.weighting=auto or robust)"
+                "features.weighting=auto or robust, and features.row_norm=l2)"
             )
         warnings = [f"the features do not differ between the nodes {because}: they are not used"]
         if not graph.num_edges:
@@ -202,8 +202,8 @@ def with_features(
         most = max(columns - 1, 1)
         warnings.append(
             f"{few}{most} clusters apart, so that higher numbers are not considered"
-            if most >= model.auto_clusters.low
-            else f"{few}{most} clusters apart, so that the edges alone decide on the number"
+            if most > model.auto_clusters.low or not graph.num_edges
+            else f"{few}{most} clusters apart, so that a single process asks the edges instead"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():
