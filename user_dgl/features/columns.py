@@ -107,6 +107,15 @@ def are_dense(feat: sp.csr_matrix) -> bool:
     return 2 * feat.nnz > feat.shape[0] * feat.shape[1]
 
 
+def are_whole(feat: sp.csr_matrix) -> bool:
+    """Whether all values are whole numbers below 2^24; all larger ones are whole in float32."""
+    values = feat.data
+    # Both ends first, which take no copy.
+    if max(values.max(initial=0), -values.min(initial=0)) >= 2**24:
+        return False
+    return bool((values == np.rint(values)).all())
+
+
 def some_rows(feat: sp.csr_matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Values of some columns (D,) in at most 10,000 of some rows, float64."""
     places = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.int64)

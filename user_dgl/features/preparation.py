@@ -6,7 +6,7 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
-from user_dgl.features.columns import are_dense
+from user_dgl.features.columns import are_dense, are_whole
 from user_dgl.features.indicators import Indicators
 from user_dgl.features.lift import MOST_COLUMNS, Lift
 from user_dgl.features.robust import centred_columns, robust_columns
@@ -112,7 +112,7 @@ class FeaturePreparation:
         )
         # Zeros of counts and ratings, and of columns in different units, are values.
         keeps_empty = self._columns is None or self._columns.keeps_empty
-        self._keeps_empty = keeps_empty and not _are_whole(feat)
+        self._keeps_empty = self._may_lift and keeps_empty and not are_whole(feat)
         centres = self._columns is None and config.weighting == "auto" and _are_real_values(feat)
         if centres:
             # Columns that are centred keep their scale relative to the others.
@@ -229,11 +229,6 @@ def _are_real_values(feat: sp.csr_matrix) -> bool:
     return are_dense(feat) and feat.data.min() < 0
 
 
-def _are_whole(feat: sp.csr_matrix) -> bool:
-    """Whether all values are whole numbers. All larger numbers are whole in float32."""
-    return bool((feat.data == np.rint(feat.data)).all() and abs(feat.data).max(initial=0) < 2**24)
-
-
 def _is_extreme(exponent: int) -> bool:
     return abs(exponent) > _LARGEST_EXPONENT
 
@@ -265,8 +260,7 @@ def _weighting(feat: sp.csr_matrix, weighting: str) -> tuple[bool, bool]:
         counts = feat.data == np.rint(feat.data)
         # If most entries are non-zero, a non-zero entry carries no information and its tf-idf
         # weight would be near 0.
-        mostly_zero = 2 * feat.nnz <= feat.shape[0] * feat.shape[1]
-        return True, bool(mostly_zero and (counts.all() or alike.all()))
+        return True, bool(not are_dense(feat) and (counts.all() or alike.all()))
     if weighting == "log" and feat.data.min() < 0:
         raise InputError(
             "features.weighting=log: there are negative features; use features.weighting=none or "

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import norm, rankdata, trim_mean
 
-from user_dgl.features.columns import LEAST_SPREAD, are_dense, csr_of_dense, some_rows
+from user_dgl.features.columns import LEAST_SPREAD, are_dense, are_whole, csr_of_dense, some_rows
 
 # Columns are scaled where their spreads differ by more than this. Columns that tell clusters apart
 # spread more than those that do not, up to 9 times on tables of clusters in space, where scaling
@@ -240,11 +240,9 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
         return None, []
     if weighting == "robust":
         return candidates.scaled(), []
-    # All larger numbers are whole in float32.
-    countable = feat.data.min() > 0 and feat.data.max() < 2**24
-    counts = bool(countable and (feat.data == np.rint(feat.data)).all())
-    dense = are_dense(feat)
-    if not dense and feat.data.min() > 0:
+    dense, positive = are_dense(feat), feat.data.min() > 0
+    counts = positive and are_whole(feat)
+    if positive and not dense:
         found = candidates.of_words()
     else:
         found = candidates.of_values()
