@@ -75,7 +75,7 @@ class CodeBits:
         held: Rows = ALL,
     ):
         self.adjacency, self.held = adjacency, held
-        self.words = _words(feat, held)
+        self.words = _pattern(feat, held) if are_words(feat, held) else None
         self._values = RealValues(components.numpy(), held) if self.words is None else None
 
     def edges(self, clusters: np.ndarray, num_clusters: int) -> float:
@@ -192,10 +192,13 @@ class RealValues:
         return self._held.sum(sizes), self._held.sum(sums)
 
 
-def _words(feat: sp.csr_matrix, held: Rows) -> sp.csr_matrix | None:
-    """The pattern of sparse features without negative values, without empty columns; else None."""
+def are_words(feat: sp.csr_matrix, held: Rows = ALL) -> bool:
+    """Whether at least half of the entries of the features (n, F) are zero, and none is below 0."""
     number, places = held.count(feat.nnz), held.count(feat.shape[0]) * feat.shape[1]
-    if 2 * number > places or held.count(int(feat.data.min(initial=0) < 0)):
-        return None
+    return 2 * number <= places and not held.count(int(feat.data.min(initial=0) < 0))
+
+
+def _pattern(feat: sp.csr_matrix, held: Rows) -> sp.csr_matrix:
+    """1 at each non-zero of the features, float64, without empty columns."""
     words = sp.csr_matrix(feat != 0, dtype=np.float64)
     return words[:, np.flatnonzero(held.sum(words.getnnz(axis=0)))]

@@ -20,10 +20,18 @@ from sklearn.preprocessing import normalize
 
 from user_dgl.clustering.block_model import block_bits, block_sums, indicator, refine
 from user_dgl.clustering.canonical import canonical_axes
-from user_dgl.clustering.code_bits import CodeBits
+from user_dgl.clustering.code_bits import CodeBits, are_words
 from user_dgl.clustering.graph_clustering import GraphCandidate, graph_clustering
 from user_dgl.clustering.kmeans import kmeans
-from user_dgl.clustering.smoothing import Smoothing, on_basis, projected, to_power
+from user_dgl.clustering.smoothing import (
+    Projection,
+    Smoothing,
+    constant_of,
+    on_basis,
+    projected,
+    to_power,
+    with_constant,
+)
 from user_dgl.clustering.view_choice import ViewCandidate, choose, score_of, without_structure
 from user_dgl.config import SmoothConfig
 from user_dgl.features.rows import ALL, Rows
@@ -91,10 +99,8 @@ class SmoothedView:
         Bits that ``clusters`` save on ``edges`` and on ``features``.
     warnings : list of str
         Says where no structure was found in the edges or in the features.
-    projection : Tensor (F, d) or None
-        Matrix that maps features with rows of norm 1 to ``points``. If the randomised SVD has fewer
-        components than the features have columns, the points are approximate. None in a part of a
-        view.
+    projection : Projection or None
+        Maps features to ``points``. None in a part of a view.
     reads_edges : bool
         Whether the projection maps rows of the adjacency, as the points are those of the graph.
     """
@@ -109,7 +115,7 @@ class SmoothedView:
     candidates: Sequence[ViewCandidate | GraphCandidate] = ()
     refined_bits: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    projection: torch.Tensor | None = None
+    projection: Projection | None = None
     reads_edges: bool = False
 
     def smoothing_weight(
@@ -147,7 +153,8 @@ def smoothed_view(
 ) -> SmoothedView:
     r"""Make the views that the settings leave open, and choose one by the bits that it saves.
 
-    Z is X with rows scaled to norm 1, reduced to its leading components; on canonical axes it is
+    Z is X with rows scaled to norm 1, reduced to its leading components, with one more column if X
+    has real values (`user_dgl.clustering.smoothing.constant_of`); on canonical axes Z is
     multiplied by these (`user_dgl.clustering.canonical`). H is Z, smoothed, with rows scaled to
     norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The encoder smooths
     Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
@@ -178,10 +185,12 @@ def smoothed_view(
     if len(reduced) < graph.num_nodes:  # without the halo
         adjacency = adjacency[: len(reduced)]
     code = CodeBits(adjacency, feat, reduced, held)
+    constant = 0.0 if code.words is not None else constant_of(reduced, held)
+    reduced = with_constant(reduced, constant)
     smoothing = Smoothing(graph, weight, engine, held)
     # The features alone must know nothing of the edges.
     only_leading = config.axes == "leading" or (config.axes is None and config.self_share == 1)
-    canonical = None if only_leading else _canonical(smoothing, reduced)
+    canonical = None if only_leading else _canonical(smoothing, reduced, constant)
     views = list(_open_values(graph, config, weight, held))
     candidates, axes, found = [], [], []
     for view, smoothed in steps(smoothing.views(reduced, views), len(views)):
@@ -225,7 +234,7 @@ def smoothed_view(
         candidates,
         {"edges": edges, "features": words},
         warnings,
-        components @ axes[chosen],
+        Projection.of(components, axes[chosen], constant),
     )
 
 
@@ -259,7 +268,7 @@ def graph_view(graph: Graph, num_clusters: int, seed: int) -> SmoothedView:
         candidates=found.candidates,
         refined_bits={"edges": block_bits(sums), "features": 0.0},
         warnings=warnings,
-        projection=points,
+        projection=Projection(points),
         reads_edges=True,
     )
 
@@ -302,11 +311,13 @@ def _refined(
     return (moved, after) if sum(after) > sum(before) else (clusters, before)
 
 
-def _canonical(smoothing: Smoothing, reduced: torch.Tensor) -> torch.Tensor | None:
-    """Canonical axes of the reduced features on A'."""
+def _canonical(smoothing: Smoothing, reduced: torch.Tensor, constant: float) -> torch.Tensor | None:
+    """Canonical axes of the reduced features on A'. None if neighbours agree in nothing."""
     held = smoothing.held
     neighbours, num_edges = smoothing.neighbours(reduced), held.num_edges(smoothing.graph)
-    return canonical_axes(reduced, neighbours, num_edges, held)
+    axes = canonical_axes(reduced, neighbours, num_edges, held)
+    # All nodes agree in the constant, which is the first component.
+    return None if constant and axes is not None and axes.shape[1] == 1 else axes
 
 
 def _kinds_of_axes(
@@ -363,10 +374,12 @@ def smoothed_embedding(
     reduced = torch.from_numpy(
         svd_with_axes(rows, config.num_components, seed, held, rows.dtype)[0]
     )
+    constant = 0.0 if are_words(feat, held) else constant_of(reduced, held)
+    reduced = with_constant(reduced, constant)
     share = DEFAULT_SELF_SHARE if config.self_share is None else config.self_share
     power = 1.0 if config.weight_power is None else config.weight_power
     view = (config.hops or DEFAULT_HOPS, share, power)
     smoothing = Smoothing(graph, weight, engine, held)
     (smoothed,) = (x for _, x in smoothing.views(reduced, [view]))
-    basis = _canonical(smoothing, reduced) if config.axes == "canonical" else None
+    basis = _canonical(smoothing, reduced, constant) if config.axes == "canonical" else None
     return projected(smoothed, basis, min(4 * num_clusters, 64), held).embedding

@@ -14,11 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.preprocessing import normalize
 from torch import nn
 
 from user_dgl.clustering.consensus import joined_points
-from user_dgl.clustering.smoothing import without_rounding
+from user_dgl.clustering.smoothing import Projection, without_rounding
 from user_dgl.encoders.smooth import Smooth
 from user_dgl.features.matrix import ColumnStatistics, FeatureMatrix
 from user_dgl.graph.csr_engine import csr_product, csr_tensor
@@ -81,7 +80,7 @@ class OutOfSample:
         # With a view, the encoder already has the projected features of the fitted nodes.
         view = trainer.view
         self._feat: sp.csr_matrix | None = feat if view is None else None
-        self._projection: torch.Tensor | None = None if view is None else view.projection
+        self._projection: Projection | None = None if view is None else view.projection
         self._reads_edges = view is not None and view.reads_edges
         if fit.labels_from != "head":
             # `_seen` needs at least one new node. One without edges and features changes no other.
@@ -142,9 +141,9 @@ class OutOfSample:
         assert isinstance(encoder, Smooth)
         fitted = encoder.points
         assert isinstance(fitted, torch.Tensor)  # a buffer, whose type torch does not declare
-        new = torch.from_numpy(normalize(feat) @ self._projection.numpy())
+        new = self._projection(feat)
         if not self._reads_edges:
-            without_rounding(new, torch.linalg.matrix_norm(self._projection))
+            without_rounding(new, torch.linalg.matrix_norm(self._projection.matrix))
         points = torch.cat([fitted, new.to(fitted)])
         return [type(encoder)(points, encoder.hops, encoder.self_share)(of_each[0], None)]
 
