@@ -97,12 +97,17 @@ def graphs(name: str) -> Iterator[tuple[str, Callable[[int], AttributedGraph]]]:
         for kind, (columns, shares) in TABLES.items():
             yield kind, partial(table, columns, shares)
         return
+    for kind in KINDS:
+        embedded = real_valued(name, kind)
+        yield kind, lambda seed, embedded=embedded: embedded
+
+
+def real_valued(name: str, kind: str) -> AttributedGraph:
+    """Citation graph with real values of a kind in place of its words."""
     settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
     data = load_data(load_config(default_config(), [*settings, "model.num_clusters=2"]).data)
-    for kind, make in KINDS.items():
-        values = sp.csr_matrix(make(data.feat).astype(np.float32))
-        embedded = AttributedGraph(data.graph, values, data.labels)
-        yield kind, lambda seed, embedded=embedded: embedded
+    values = sp.csr_matrix(KINDS[kind](data.feat).astype(np.float32))
+    return AttributedGraph(data.graph, values, data.labels)
 
 
 def components(words: sp.csr_matrix) -> np.ndarray:
@@ -179,9 +184,9 @@ def ratings(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def table(columns: Columns, shares: Sequence[float], seed: int) -> AttributedGraph:
     """A block model with columns: five edges a node within its cluster, and three at random."""
     rng = np.random.default_rng(seed)
-    clusters = rng.choice(BLOCKS, NODES, p=shares)
+    clusters = rng.choice(len(shares), NODES, p=shares)
     ends = [rng.integers(0, NODES, (2, 3 * NODES))]
-    for cluster in range(BLOCKS):
+    for cluster in range(len(shares)):
         nodes = np.flatnonzero(clusters == cluster)
         ends.append(rng.choice(nodes, (2, 5 * len(nodes))))
     graph, _ = Graph.from_edges(NODES, *np.concatenate(ends, axis=1))

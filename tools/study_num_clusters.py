@@ -23,6 +23,7 @@ from reproduction.plan import ATTACKED, DATASETS
 from reproduction.summary import markdown
 from scipy.linalg import svdvals
 from sklearn.metrics import davies_bouldin_score
+from study_embeddings import KINDS, TABLES, around, real_valued, table
 
 from user_dgl.cleaning.priors import prior_of
 from user_dgl.clustering.kmeans import kmeans, silhouette
@@ -50,6 +51,7 @@ CRITERIA = {
     "silhouette": "largest silhouette of the smoothed features",
     "modularity": "largest modularity on A'",
 }
+REAL_VALUES = "real values: "
 FLIPPED = ("cora", "citeseer", "wiki", "acm", "uai2010", "cora_ml", "polblogs")
 
 
@@ -76,7 +78,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def all_sets() -> dict[str, tuple]:
-    """Return loader and noise rate of each set by name: real sets, LFR, block models."""
+    """Return loader and noise rate of each set by name: real sets, LFR, block models, real values.
+
+    Sets with real values are those of ``study_embeddings.py``, and block models with 64 columns.
+    """
     named = {**{k: v[0] for k, v in DATASETS.items()}, "polblogs": ATTACKED["polblogs"][0]}
     sets = {name: (lambda data=data: _load(data), 0.0) for name, data in named.items()}
     for name in FLIPPED:
@@ -97,7 +102,22 @@ def all_sets() -> dict[str, tuple]:
                 )
                 name = f"{blocks} blocks, mixing {mixing}, topic {topic}"
                 sets[name] = (lambda config=config: block_model(config), 0.0)
+    for name in ("cora", "citeseer", "acm"):
+        for kind in KINDS:
+            title = f"{REAL_VALUES}{name}, {kind}"
+            sets[title] = (lambda name=name, kind=kind: real_valued(name, kind), 0.0)
+    for kind in TABLES:
+        sets[f"{REAL_VALUES}{kind}"] = (lambda kind=kind: table(*TABLES[kind], seed=0), 0.0)
+    for clusters in (3, 5, 8, 12, 20):
+        title = f"{REAL_VALUES}64 columns, {clusters} clusters"
+        sets[title] = (lambda clusters=clusters: _columns_around_means(clusters), 0.0)
     return sets
+
+
+def _columns_around_means(clusters: int) -> AttributedGraph:
+    """Block model whose features are 64 columns around a mean of each cluster."""
+    means = 0.5 * np.random.default_rng(clusters).normal(size=(clusters, 64))
+    return table(around(means), (1 / clusters,) * clusters, seed=0)
 
 
 def _load(data: dict) -> AttributedGraph:
@@ -167,9 +187,11 @@ def report(rows: pd.DataFrame) -> str:
     lines = ["# num-clusters", "", "Made by `python tools/study_num_clusters.py`.", ""]
     lines += [*(f"* {name}: {text}" for name, text in CRITERIA.items()), ""]
     reachable = rows[rows["true"] <= rows["most"]]
-    made = reachable["set"].str.contains("blocks|lfr")
-    lines += _summary(reachable[~made], "real sets")
+    values = reachable["set"].str.startswith(REAL_VALUES)
+    made = reachable["set"].str.contains("blocks|lfr") & ~values
+    lines += _summary(reachable[~made & ~values], "real sets")
     lines += _summary(reachable[made], "block models and LFR")
+    lines += _summary(reachable[values], "real values")
     columns = ["set", "nodes", "true", "most", *CRITERIA]
     lines += markdown(columns, rows[columns].astype(str).to_numpy().tolist())
     return "\n".join(lines).rstrip() + "\n"
