@@ -236,29 +236,26 @@ def test_few_nodes_and_few_columns():
     ring = sp.csr_matrix(np.roll(np.eye(4), 1, axis=1))
     with pytest.warns(UserWarning, match="made symmetric|no features"):
         assert USERClustering(overrides=["train.epochs=2"]).fit(ring).num_clusters_ in (2, 3)
-    data = _blocks(3)
-    said = "features of 4 columns tell at most 3 clusters apart"
-    feat = data.feat[:, :4]
-    with pytest.warns(UserWarning, match=said):
-        model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), feat)
-    assert max(model.num_clusters_curve_) == 3
-    # A table of real values has one more column when it is prepared.
-    means = 3 * np.random.default_rng(0).normal(size=(3, 4))
-    table = means[data.labels] + np.random.default_rng(1).normal(size=(data.num_nodes, 4))
-    with pytest.warns(UserWarning, match=said.replace("3", "4")):
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_few_columns_leave_the_number_to_the_edges_too(columns):
+    """The features alone say 2 for six clusters in four columns."""
+    data = _blocks(6)
+    means = 2 * np.random.default_rng(0).normal(size=(6, columns))
+    table = means[data.labels] + np.random.default_rng(1).normal(size=(data.num_nodes, columns))
+    with pytest.warns(UserWarning, match=f"features of {columns} columns.*asks the edges too"):
         model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), table)
-    assert max(model.num_clusters_curve_) == 4
+    assert model.num_clusters_ == 6
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_one_or_two_columns_leave_the_number_to_the_edges(columns):
-    data = _blocks(3)
-    ages = np.random.default_rng(0).uniform(20, 80, (data.num_nodes, columns))
-    with pytest.warns(UserWarning, match=f"features of {columns} columns.*asks the edges"):
-        model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), ages)
-    assert model.num_clusters_ == 3
+def test_few_columns_without_edges():
+    ages = np.random.default_rng(0).uniform(20, 80, (300, 4))
+    with pytest.warns(UserWarning, match="features of 4 columns.*no edges to ask"):
+        model = USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages)
+    assert max(model.num_clusters_curve_) <= 5
     with pytest.raises(InputError, match="too few columns"):
-        USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages[:300, :1])
+        USERClustering(overrides=["train.epochs=2"]).fit(sp.csr_matrix((300, 300)), ages[:, :1])
 
 
 # Faults ------------------------------------------------------------------------------------------

@@ -560,17 +560,41 @@ def test_number_of_clusters_around_the_mean(num_clusters):
     assert max(curve, key=curve.get) == num_clusters
 
 
-def test_constant_gives_a_mean_to_features_that_have_none():
+def test_constant_is_a_share_of_the_norm_where_the_mean_is_short():
     rows = torch.randn(500, 8, generator=torch.Generator().manual_seed(0))
     rows = torch.nn.functional.normalize(rows - rows.mean(0))
-    mean = rows.mean(0).norm().item()
-    constant = constant_of(rows, ALL)
-    assert constant == pytest.approx(math.sqrt(0.04 - mean**2), rel=1e-4)
-    assert with_constant(rows, constant).mean(0).norm().item() == pytest.approx(0.2, rel=1e-4)
-    assert constant_of(rows + 0.1, ALL) == 0  # 0.1 in each of eight columns
-    assert with_constant(rows, 0.0) is rows
-    rows[3] = 0
-    assert with_constant(rows, constant)[3].norm() == 0
+    every = torch.ones(500, dtype=torch.bool)
+    assert constant_of(rows, every, ALL) == pytest.approx(0.2)
+    assert constant_of(3 * rows, every, ALL) == pytest.approx(0.6)
+    assert constant_of(rows + 0.1, every, ALL) == 0  # the mean is 0.28, the norm 1.04
+    assert constant_of(rows + 0.05, every, ALL) > 0  # the mean is 0.14
+    # Nodes without features do not count.
+    half = torch.arange(500) < 250
+    assert constant_of((rows + 0.1) * half[:, None], half, ALL) == 0
+    assert with_constant(rows, every, 0.0) is rows
+    found = with_constant(rows, half, 0.2)
+    torch.testing.assert_close(found[:, 0], 0.2 * half)
+    assert torch.equal(found[:, 1:], rows)
+
+
+def test_words_have_no_constant():
+    """These words have a mean of norm 0.1."""
+    words = sp.csr_matrix(np.eye(100, dtype=np.float32)[np.arange(300) % 100])
+    graph, _ = Graph.from_edges(300, np.arange(200), np.arange(100, 300))
+    view = smoothed_view(graph, torch.ones(200), words, SmoothConfig(), 3, 0, "csr")
+    assert view.projection.offset is None
+    negative = words - 0.01 * sp.csr_matrix(words[:, ::-1])
+    view = smoothed_view(graph, torch.ones(200), negative, SmoothConfig(), 3, 0, "csr")
+    assert view.projection.offset is not None
+
+
+def test_the_constant_has_no_bits():
+    """Bits are those of the components, as without a constant."""
+    graph, feat, _ = _real_values([0.5, 0.5], 0)
+    view = smoothed_view(graph, torch.ones(graph.num_edges), feat, SmoothConfig(), 2, 0, "csr")
+    reduced = torch.from_numpy(truncated_svd(normalize(feat), 64, 0))
+    code = CodeBits(graph.to_scipy().astype(np.float64), feat, reduced)
+    assert view.refined_bits["features"] == pytest.approx(code.features(view.clusters, 2), rel=1e-4)
 
 
 @pytest.mark.parametrize("axes", AXES)

@@ -57,8 +57,9 @@ def num_clusters_curve(
     r"""Compute the slope of the singular values at each number of clusters.
 
     The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
-    (see `most_considered`), and fewer than the features have columns. If these leave no choice, the
-    neighbours of a node serve as its features; not in one process of several.
+    (see `most_considered`). Features of no more columns than that cannot tell so many apart: with
+    four columns and six clusters, the slope is highest at two. So the smoothed rows of the
+    adjacency stand beside them, both with norm 1; not in one process of several.
 
     Parameters
     ----------
@@ -87,12 +88,11 @@ def num_clusters_curve(
     low = config.auto_clusters.low
     high = most_considered(config, held.count(feat.shape[0]))
     points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
-    curve = spectral_slopes(points, low, high, held)
-    if len(curve) < 2 and high > low and held.alone and graph.num_edges:
-        # A table of one or two columns leaves no choice, but the edges do.
+    if feat.shape[1] <= high and held.alone and graph.num_edges:
         rows = graph.to_scipy().astype(feat.dtype)
-        points = smoothed_embedding(graph, weight, rows, config.smooth, high, seed, engine)
-        curve = spectral_slopes(points, low, high)
+        neighbours = smoothed_embedding(graph, weight, rows, config.smooth, high, seed, engine)
+        points = np.hstack([points, neighbours])
+    curve = spectral_slopes(points, low, high, held)
     if not curve:
         raise InputError(
             "model.num_clusters=auto: the features have too few columns to distinguish "

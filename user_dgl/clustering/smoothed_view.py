@@ -153,11 +153,11 @@ def smoothed_view(
 ) -> SmoothedView:
     r"""Make the views that the settings leave open, and choose one by the bits that it saves.
 
-    Z is X with rows scaled to norm 1, reduced to its leading components, with one more column if X
-    has real values (`user_dgl.clustering.smoothing.constant_of`); on canonical axes Z is
-    multiplied by these (`user_dgl.clustering.canonical`). H is Z, smoothed, with rows scaled to
-    norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The encoder smooths
-    Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
+    Z is X with rows scaled to norm 1, reduced to its leading components, with a constant before
+    them if X has real values without a mean (`user_dgl.clustering.smoothing.constant_of`); on
+    canonical axes Z is multiplied by these (`user_dgl.clustering.canonical`). H is Z, smoothed,
+    with rows scaled to norm 1. P has the leading ``min(4 K, 64)`` right singular vectors of H. The
+    encoder smooths Z P, which has much fewer columns than Z, and then scales the rows to norm 1.
     The result is H P with rows scaled to norm 1, because scaling a row before the projection does
     not change its direction. Rows that are only rounding are 0.
 
@@ -179,14 +179,12 @@ def smoothed_view(
     held : Rows
     """
     rows, width = normalize(feat), min(4 * num_clusters, 64)
-    decomposed = svd_with_axes(rows, config.num_components, seed, held, rows.dtype)
-    reduced, components = map(torch.from_numpy, decomposed)
+    reduced, components, constant = _reduced(feat, rows, config, seed, held)
     adjacency = graph.to_scipy().astype(np.float64)
     if len(reduced) < graph.num_nodes:  # without the halo
         adjacency = adjacency[: len(reduced)]
-    code = CodeBits(adjacency, feat, reduced, held)
-    constant = 0.0 if code.words is not None else constant_of(reduced, held)
-    reduced = with_constant(reduced, constant)
+    # The constant, which comes first, has no bits.
+    code = CodeBits(adjacency, feat, reduced[:, 1:] if constant else reduced, held)
     smoothing = Smoothing(graph, weight, engine, held)
     # The features alone must know nothing of the edges.
     only_leading = config.axes == "leading" or (config.axes is None and config.self_share == 1)
@@ -311,12 +309,29 @@ def _refined(
     return (moved, after) if sum(after) > sum(before) else (clusters, before)
 
 
+def _reduced(
+    feat: sp.csr_matrix, rows: sp.csr_matrix, config: SmoothConfig, seed: int, held: Rows
+) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """Leading components (n, d) of rows of norm 1 and their axes (F, d); the constant, or 0.
+
+    If there is one, the components are (n, 1 + d), see `constant_of`.
+    """
+    decomposed = svd_with_axes(rows, config.num_components, seed, held, rows.dtype)
+    components, axes = map(torch.from_numpy, decomposed)
+    if are_words(feat, held):
+        return components, axes, 0.0
+    filled = torch.from_numpy(rows.getnnz(axis=1) > 0)
+    constant = constant_of(components, filled, held)
+    return with_constant(components, filled, constant), axes, constant
+
+
 def _canonical(smoothing: Smoothing, reduced: torch.Tensor, constant: float) -> torch.Tensor | None:
     """Canonical axes of the reduced features on A'. None if neighbours agree in nothing."""
     held = smoothing.held
     neighbours, num_edges = smoothing.neighbours(reduced), held.num_edges(smoothing.graph)
     axes = canonical_axes(reduced, neighbours, num_edges, held)
-    # All nodes agree in the constant, which is the first component.
+    # All nodes agree in the constant, which is the first component. A single axis is that one,
+    # unless the only axis on which nodes agree goes with their degree.
     return None if constant and axes is not None and axes.shape[1] == 1 else axes
 
 
@@ -371,11 +386,7 @@ def smoothed_embedding(
 ) -> np.ndarray:
     """Embedding (n, d) of a view without a choice: open values have defaults, axes the leading."""
     rows = normalize(feat)
-    reduced = torch.from_numpy(
-        svd_with_axes(rows, config.num_components, seed, held, rows.dtype)[0]
-    )
-    constant = 0.0 if are_words(feat, held) else constant_of(reduced, held)
-    reduced = with_constant(reduced, constant)
+    reduced, _, constant = _reduced(feat, rows, config, seed, held)
     share = DEFAULT_SELF_SHARE if config.self_share is None else config.self_share
     power = 1.0 if config.weight_power is None else config.weight_power
     view = (config.hops or DEFAULT_HOPS, share, power)

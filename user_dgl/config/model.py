@@ -93,10 +93,10 @@ class SmoothConfig(Section):
         None,
         "Axes on which the features are smoothed. leading: those in which nodes differ most. "
         "canonical: those in which neighbours in A' agree most, or the leading ones where there "
-        "are fewer than 16 edges or neighbours agree in nothing. They are made from the edges, so "
-        "with them the program cannot say that features and edges have nothing in common. null: "
-        "both are compared; leading for the features alone (self_share: 1), for the number of "
-        "clusters, if A' is trained and for link prediction.",
+        "are fewer than 16 edges (32 for real values) or neighbours agree in nothing. They are "
+        "made from the edges, so with them the program cannot say that features and edges have "
+        "nothing in common. null: both are compared; leading for the features alone (self_share: "
+        "1), for the number of clusters, if A' is trained and for link prediction.",
         only_without("model.smooth.source", "graph"),
         choices=("leading", "canonical"),
     )

@@ -181,7 +181,6 @@ def _view_to_state(view: SmoothedView) -> dict[str, Any]:
         "kmeans": torch.from_numpy(view.kmeans),
         "clusters": torch.from_numpy(view.clusters),
         "centroids": view.centroids,
-        "projection": view.projection,
     }
 
 

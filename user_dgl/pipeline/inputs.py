@@ -198,12 +198,13 @@ def with_features(
         )
     columns, model = num_prepared or feat.shape[1], config.model
     if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
-        few = f"model.num_clusters=auto: features of {feat.shape[1]} columns tell at most "
-        most = max(columns - 1, 1)
+        few = (
+            f"model.num_clusters=auto: features of {feat.shape[1]} columns tell few clusters apart"
+        )
         warnings.append(
-            f"{few}{most} clusters apart, so that higher numbers are not considered"
-            if most > model.auto_clusters.low or not graph.num_edges
-            else f"{few}{most} clusters apart, so that a single process asks the edges instead"
+            f"{few}, so that a single process asks the edges too"
+            if graph.num_edges
+            else f"{few}, and there are no edges to ask"
         )
     alone = (feat.getnnz(axis=1) == 0) & (graph.degree.numpy() == 0)
     if alone.any():
