@@ -27,7 +27,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -104,10 +104,15 @@ def graphs(name: str) -> Iterator[tuple[str, Callable[[int], AttributedGraph]]]:
 
 def real_valued(name: str, kind: str) -> AttributedGraph:
     """Citation graph with real values of a kind in place of its words."""
-    settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
-    data = load_data(load_config(default_config(), [*settings, "model.num_clusters=2"]).data)
+    data = _words_of(name)
     values = sp.csr_matrix(KINDS[kind](data.feat).astype(np.float32))
     return AttributedGraph(data.graph, values, data.labels)
+
+
+@cache
+def _words_of(name: str) -> AttributedGraph:
+    settings = [f"data.{key}={value}" for key, value in DATASETS[name][0].items()]
+    return load_data(load_config(default_config(), [*settings, "model.num_clusters=2"]).data)
 
 
 def components(words: sp.csr_matrix) -> np.ndarray:

@@ -80,7 +80,9 @@ def main(argv: list[str] | None = None) -> int:
 def all_sets() -> dict[str, tuple]:
     """Return loader and noise rate of each set by name: real sets, LFR, block models, real values.
 
-    Sets with real values are those of ``study_embeddings.py``, and block models with 64 columns.
+    Sets with real values are of the kinds of ``study_embeddings.py``: three citation graphs, a
+    table of each kind, and block models with 64 columns. Where ``auto`` asks the edges too, as
+    there are few columns, the other criteria see the features only.
     """
     named = {**{k: v[0] for k, v in DATASETS.items()}, "polblogs": ATTACKED["polblogs"][0]}
     sets = {name: (lambda data=data: _load(data), 0.0) for name, data in named.items()}

@@ -244,7 +244,7 @@ def test_few_columns_leave_the_number_to_the_edges_too(columns):
     data = _blocks(6)
     means = 2 * np.random.default_rng(0).normal(size=(6, columns))
     table = means[data.labels] + np.random.default_rng(1).normal(size=(data.num_nodes, columns))
-    with pytest.warns(UserWarning, match=f"features of {columns} columns.*asks the edges too"):
+    with pytest.warns(UserWarning, match=f"features of {columns} columns.*edges are asked too"):
         model = USERClustering(overrides=["train.epochs=2"]).fit(data.graph.to_scipy(), table)
     assert model.num_clusters_ == 6
 

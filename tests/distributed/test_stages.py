@@ -181,6 +181,20 @@ def test_real_values_and_weighted_edges(data, large_ways, request):
     _same_stages(with_random_weights(graph), sp.csr_matrix(mixed), 3)
 
 
+@pytest.mark.parametrize("axes", [None, "canonical"])
+def test_real_values_around_their_mean(data, axes):
+    """All processes give them the same constant; a node without features has none."""
+    graph, feat = data
+    values = svd.truncated_svd(feat, 8, 0).astype(np.float64)
+    values -= values.mean(0)
+    values[7] = 0
+    centred = sp.csr_matrix(values.astype(np.float32))
+    one = _same_stages(graph, centred, 3, *([f"model.smooth.axes={axes}"] if axes else []))
+    assert one.view.projection.offset is not None
+    one = _same_stages(graph, centred, 2, "model.num_clusters=auto")
+    assert one.config.model.num_clusters == 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4])
 def test_citeseer(size, data_root):

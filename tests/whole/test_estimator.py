@@ -444,6 +444,19 @@ def test_embedding_of_a_twin(data, adjacency):
     np.testing.assert_allclose(twins, model.embedding_, atol=1e-5)
 
 
+def test_embedding_of_a_twin_with_real_values(data, adjacency):
+    """Their mean is 0, so that they have a constant; a node without features has none."""
+    values = np.random.default_rng(0).normal(size=(90, 40))
+    values += np.random.default_rng(1).normal(size=(3, 40))[data.labels]
+    values -= values.mean(0)
+    values[5] = 0
+    settings = {**QUICK, "model.smooth.weight_power": 1, "features.weighting": "none"}
+    model = USERClustering(3, overrides=settings).fit(adjacency, values)
+    assert model._out_of_sample._projection.offset is not None
+    fitted, twins = _embeddings_with_twins(model, values)
+    np.testing.assert_allclose(twins, fitted, atol=1e-5)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_twin_where_the_graph_of_the_data_is_mixed_with_the_learned_one(
     data, adjacency, weighted

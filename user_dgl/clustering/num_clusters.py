@@ -17,6 +17,7 @@ of the index are at many small clusters.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,8 @@ from user_dgl.graph import Graph
 
 # Singular values below this share of the largest one are rounding errors of 0.
 _ROUNDING = 1e-5
+# Components of the adjacency where it stands beside features of few columns.
+_NEIGHBOUR_COMPONENTS = 128
 
 
 def most_considered(config: ModelConfig, num_nodes: int) -> int:
@@ -59,7 +62,7 @@ def num_clusters_curve(
     The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
     (see `most_considered`). Features of no more columns than that cannot tell so many apart: with
     four columns and six clusters, the slope is highest at two. So the smoothed rows of the
-    adjacency stand beside them, both with norm 1; not in one process of several.
+    adjacency stand beside them, both with norm 1.
 
     Parameters
     ----------
@@ -83,21 +86,22 @@ def num_clusters_curve(
     ------
     InputError
         The features have too few columns to distinguish ``low`` clusters from more clusters, and
-        there are no edges, or the process is one of several.
+        there are no edges.
     """
     low = config.auto_clusters.low
     high = most_considered(config, held.count(feat.shape[0]))
     points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
-    if feat.shape[1] <= high and held.alone and graph.num_edges:
-        rows = graph.to_scipy().astype(feat.dtype)
-        neighbours = smoothed_embedding(graph, weight, rows, config.smooth, high, seed, engine)
+    if feat.shape[1] <= high and held.num_edges(graph):
+        rows = held.adjacency(graph).astype(feat.dtype)
+        few = replace(config.smooth, num_components=_NEIGHBOUR_COMPONENTS)
+        neighbours = smoothed_embedding(graph, weight, rows, few, high, seed, engine, held)
         points = np.hstack([points, neighbours])
     curve = spectral_slopes(points, low, high, held)
     if not curve:
         raise InputError(
             "model.num_clusters=auto: the features have too few columns to distinguish "
-            f"model.auto_clusters.low={low} clusters from more, and edges are asked by a single "
-            "process only, if there are any: set model.num_clusters to a number"
+            f"model.auto_clusters.low={low} clusters from more, and there are no edges: set "
+            "model.num_clusters to a number"
         )
     return curve
 

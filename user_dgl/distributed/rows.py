@@ -203,6 +203,14 @@ class ShardRows(Rows):
     def propagation(self, graph: Graph, weight: torch.Tensor, engine: str) -> Propagator:
         return ShardPropagation(graph, weight, self._nodes, len(self._own), self._num_nodes, engine)
 
+    def adjacency(self, graph: Graph) -> sp.csr_matrix:
+        local = graph.to_scipy()[: len(self._own)]
+        columns = self.extend(self._own)[local.indices]
+        shape = (len(self._own), self._num_nodes)
+        found = sp.csr_matrix((local.data, columns, local.indptr), shape=shape)
+        found.sort_indices()
+        return found
+
     def whole(self, graph: Graph) -> Graph | None:
         nodes = self.extend(self._own)
         ends = nodes[graph.src.numpy()[self._owned]], nodes[graph.dst.numpy()[self._owned]]

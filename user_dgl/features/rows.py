@@ -109,6 +109,10 @@ class Rows:
         """S of the graph, which maps own rows to own rows."""
         return Propagation.of(graph, weight, engine)
 
+    def adjacency(self, graph: Graph) -> sp.csr_matrix:
+        """Rows (n, N) of the adjacency of the whole graph, which belong to the own nodes."""
+        return graph.to_scipy()
+
     def whole(self, graph: Graph) -> Graph | None:
         """The whole graph in the first process, None in the others."""
         return graph

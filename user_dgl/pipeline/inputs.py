@@ -202,7 +202,7 @@ def with_features(
             f"model.num_clusters=auto: features of {feat.shape[1]} columns tell few clusters apart"
         )
         warnings.append(
-            f"{few}, so that a single process asks the edges too"
+            f"{few}, so that the edges are asked too"
             if graph.num_edges
             else f"{few}, and there are no edges to ask"
         )
