@@ -16,6 +16,7 @@ import user_dgl
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.config.arguments import count, positive, seed, weight
 from user_dgl.config.own_files import OwnFiles, clean_settings, inspected_configs, run_settings
+from user_dgl.config.paths import user_path
 from user_dgl.config.schema import reference
 from user_dgl.errors import (
     InputError,
@@ -304,18 +305,19 @@ def _train(arguments: argparse.Namespace) -> None:
         config = load_config(file, overrides)
     except InputError as error:
         raise _of_all(str(error)) from None
-    output_dir = config.output_dir or str(Path("outputs") / name / f"seed{config.seed}")
+    default = f"outputs/{name}/seed{config.seed}"
+    output_dir = user_path(config.output_dir or default, "output_dir")
     log, shows = (_log_warnings if arguments.quiet else _log), not arguments.quiet
     if launched():
         from user_dgl.distributed.run import train as train_together
 
-        result = train_together(config, Path(output_dir), log, shows)
+        result = train_together(config, output_dir, log, shows)
         if result is None:  # the first process reports
             return
     else:
         from user_dgl.pipeline.train import train
 
-        result = train(config, Path(output_dir), log, shows)
+        result = train(config, output_dir, log, shows)
     _log(_summary_line(result))
     for name, metrics in result.get("floors", {}).items():
         _log(f"Floor {name} | {_metrics_text(metrics)}")

@@ -44,4 +44,4 @@ class StoppedError(RuntimeError):
 
 
 class NonFiniteLossError(RuntimeError):
-    """A loss term became NaN or infinite (exit status 3). Raised before the update."""
+    """A loss term or an embedding became NaN or infinite (exit status 3)."""

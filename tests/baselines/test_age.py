@@ -17,10 +17,11 @@ from dense_baselines import (
     weights_of,
 )
 from scipy.spatial.distance import pdist
-from sklearn.metrics import davies_bouldin_score
+from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from user_dgl.baselines import age
+from user_dgl.errors import InputError
 
 SMALL = ("baseline.hidden_feats=[6]", "baseline.hops=3", "baseline.positive_share=0.3")
 
@@ -137,6 +138,25 @@ def test_the_choice_with_the_lowest_davies_bouldin_index_is_the_result(monkeypat
     embedding, clusters = method.read_out()
     np.testing.assert_allclose(embedding, seen[best][1])
     np.testing.assert_array_equal(clusters, seen[best][2])
+
+
+def test_clusters_of_fewer_dimensions_than_clusters():
+    """Vectors of eigenvalues that are rounding do not count."""
+    rng = np.random.default_rng(0)
+    blobs = np.repeat(np.arange(8), 20)
+    # All points lie in a plane, whatever the width of the embedding.
+    angle = blobs * 0.19 + 0.002 * rng.normal(size=160)
+    plane = np.stack([np.cos(angle), np.sin(angle)], 1)
+    graph, feat = tiny_graph(160, 400), sp.csr_matrix(rng.random((160, 8)))
+    method = tiny_trainer("age", "model.num_clusters=8", graph=graph, feat=feat).method
+    wide = plane @ np.linalg.qr(rng.random((12, 2)))[0].T
+    clusters, _ = method._spectral(wide)
+    assert adjusted_rand_score(blobs, clusters) == 1
+
+
+def test_one_column_is_refused():
+    with pytest.raises(InputError, match="give 2 or more"):
+        tiny_trainer("age", "baseline.hidden_feats=[1]")
 
 
 def test_clusters_are_those_of_the_dense_similarities():

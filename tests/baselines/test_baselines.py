@@ -123,6 +123,12 @@ def test_weights_that_the_last_update_spoils_are_not_embedded():
         trainer.fit()
 
 
+def test_an_embedding_that_is_not_finite_is_not_clustered():
+    trainer, _ = trainer_of("age", ["baseline.epochs=4", "baseline.lr=1e30"])
+    with pytest.raises(NonFiniteLossError, match=r"baseline\.lr"):
+        trainer.fit()
+
+
 def test_deepwalk_needs_edges():
     graph = Graph.from_edges(9, [], [])[0]
     config, _ = resolve_baseline(load_config(None, ["model.kind=deepwalk", "model.num_clusters=2"]))

@@ -184,3 +184,8 @@ def test_section_needs_keys(refused):
     for value in ("5", "[]", "abc", "true"):
         message = refused(f"seed: 1\ntrain: {value}\n")
         assert message.startswith("some.yaml:2: train is a section: expected keys in it, got ")
+
+
+def test_the_override_is_named_where_the_file_has_its_section(refused):
+    message = refused("loss:\n  npsi_weight: 1\n", "loss.terms.size=big")
+    assert message.startswith("loss.terms.size=big: loss.terms.size: expected a number")

@@ -215,6 +215,8 @@ def test_checks_across_fields_see_the_overrides(refused, write):
         (lambda: ModelConfig(hidden_feats=(8, True)), "^hidden_feats: expected a whole number"),
         (lambda: ModelConfig(dropout=1), "^dropout: expected below 1"),
         (lambda: FeaturesConfig(max_abs_scale=1), "^max_abs_scale: expected true or false, got 1"),
+        (lambda: DataConfig(header="yes"), "^header: expected true or false, auto, got 'yes'"),
+        (lambda: DataConfig(kind=None), "^kind: expected text, got null$"),
         (lambda: DataConfig(name=3), "^name: expected text or null, got 3"),
         (lambda: DataConfig(name="a\0b"), "^name: holds a NUL character$"),
         (lambda: NoiseConfig(seed="None"), "^seed: None is text in YAML: write null$"),

@@ -105,7 +105,7 @@ def test_null(write, text):
 
 @pytest.mark.parametrize("text", ["null", ""])
 def test_null_where_there_must_be_a_value(refused, text):
-    assert "data.kind: expected text, got None" in refused(f"data:\n  kind: {text}\n")
+    assert "data.kind: expected text, got null" in refused(f"data:\n  kind: {text}\n")
     assert "train.epochs: expected a whole number, got None" in refused(
         f"train:\n  epochs: {text}\n"
     )

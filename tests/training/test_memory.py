@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ from user_dgl.config import load_config
 from user_dgl.distributed.run import check_machines
 from user_dgl.errors import InputError
 from user_dgl.runtime.allocator import glibc
+from user_dgl.runtime.machine import available_memory_mb
 from user_dgl.training import memory
 from user_dgl.training.memory import check_memory, plan_memory
 
@@ -171,6 +173,10 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
         check_memory(config, 10_000_000, feat)
     smooth = load_config(CONFIGS / "default.yaml", ["model.num_clusters=5"])
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: 1.0)
+    # Settings that parts refuse are not answered with parts.
+    mixed = load_config(None, ["model.num_clusters=5", "model.observed_mix=0.5"])
+    with pytest.raises(InputError, match=r"has 0\.0: lower model\.hidden_feats"):
+        check_memory(mixed, 100, sp.csr_matrix((50, 20)))
     baseline, _ = resolve_baseline(load_config(None, ["model.kind=gic", "model.num_clusters=5"]))
     with pytest.raises(InputError, match=r"lower baseline\.hidden_feats"):
         check_memory(baseline, 100, sp.csr_matrix((50, 20)))
@@ -180,6 +186,28 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
 
 def test_machine_memory_is_at_least_what_this_process_holds():
     assert memory.peak_memory_mb() < memory.machine_memory_mb()
+
+
+def test_available_memory_is_less_than_what_a_control_group_has_left(monkeypatch):
+    files = {
+        "/sys/fs/cgroup/memory.max": "6000000000",
+        "/sys/fs/cgroup/memory.current": "5000000000",
+        "/sys/fs/cgroup/memory.stat": "anon 3000000000\ninactive_file 1500000000\nactive_file 0\n",
+        "/proc/meminfo": "MemTotal: 90000000 kB\nMemAvailable: 80000000 kB\n",
+    }
+
+    def read(path):
+        if str(path) not in files:
+            raise FileNotFoundError(path)
+        return files[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert available_memory_mb() == pytest.approx(2500)
+    files["/proc/meminfo"] = "MemTotal: 90000000 kB\nMemAvailable: 1000000 kB\n"
+    assert available_memory_mb() == pytest.approx(1024)
+    for name in ("max", "current", "stat"):
+        del files[f"/sys/fs/cgroup/memory.{name}"]
+    assert available_memory_mb() == pytest.approx(1024)
 
 
 def test_freed_memory_is_kept_where_it_is_plenty_and_given_back(monkeypatch):

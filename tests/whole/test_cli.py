@@ -117,6 +117,41 @@ def test_quiet(tmp_path, capsys):
     assert not printed.err
 
 
+def test_home_folder_in_a_setting(tmp_path, monkeypatch, capsys):
+    """A shell does not replace ~ in ``output_dir=~/run``."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert _train("~/run", "train.epochs=1", "eval.floors=false") == 0
+    assert (tmp_path / "run" / "result.json").exists()
+    assert _train("~nobody-here/run") == 2
+    assert "output_dir=~nobody-here/run: there is no home folder" in capsys.readouterr().err
+    assert main(["train", QUICKSTART, *FAST, "data.root=~nobody-here", "output_dir=x"]) in (0, 2)
+    npz = ["data.kind=npz", "data.path=~nobody-here/x.npz", "output_dir=x"]
+    assert main(["train", QUICKSTART, *FAST, *npz]) == 2
+    assert "data.path=~nobody-here/x.npz: there is no home" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "a/.."])
+def test_a_config_without_a_name(name, capsys):
+    assert main(["train", name]) == 2
+    assert "names no config" in capsys.readouterr().err
+
+
+def test_settings_without_effect_are_named(tmp_path, capsys):
+    more = ["distributed.timeout_s=60", "distributed.backend=gloo"]
+    assert _train(tmp_path / "run", "train.epochs=1", "eval.floors=false", *more) == 0
+    printed = capsys.readouterr().out
+    assert "distributed.timeout_s has no effect without user-dgl launch" in printed
+    assert "distributed.backend has no effect" in printed
+
+
+def test_restarts_of_a_baseline(tmp_path, capsys):
+    settings = ["model.kind=deepwalk", "train.restarts=4", "baseline.hidden_feats=[9, 8]"]
+    assert _train(tmp_path / "run", *settings, "baseline.epochs=1", "eval.floors=false") == 0
+    stages = json.loads((tmp_path / "run" / "result.json").read_text())["stages"]
+    assert [each["restarts"] for each in stages if each["name"] == "deepwalk"] == [1]
+    assert "one layer, which takes the last width" in capsys.readouterr().out
+
+
 def test_config_written_repeats_the_run(run_dir, tmp_path):
     again = tmp_path / "again"
     assert main(["train", str(run_dir / "config.yaml"), f"output_dir={again}"]) == 0

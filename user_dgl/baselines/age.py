@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 from user_dgl.baselines.base import Baseline, Problem, Terms, required
 from user_dgl.clustering.kmeans import kmeans
 from user_dgl.config import BaselineConfig
+from user_dgl.errors import InputError, NonFiniteLossError
 from user_dgl.evaluation.floors import smoothed_columns
 from user_dgl.evaluation.structure_metrics import davies_bouldin
 from user_dgl.features.svd import truncated_svd
@@ -26,6 +27,8 @@ _FILTER, _CHOICE_EVERY, _BATCH = 2 / 3, 10, 10_000
 _LAST_POSITIVE, _NOT_NEGATIVE = 0.001, (0.1, 0.5)
 # Width that smoothed features are reduced to. The paper trains on all columns.
 _COLUMNS = 512
+# Eigenvalues below this share of the largest one are rounding errors of 0.
+_ROUNDING = 1e-9
 # Upper bound of the pairs that a choice of positives and negatives compares.
 _SEEN = 20_000_000
 
@@ -40,6 +43,7 @@ class AGE(Baseline):
     result.
     """
 
+    one_layer = True
     defaults = BaselineConfig(
         epochs=400, lr=0.001, hidden_feats=(500,), row_norm="none", hops=8, positive_share=0.011
     )
@@ -53,6 +57,11 @@ class AGE(Baseline):
         super().__init__(problem)
         self.register_buffer("points", self._smoothed(), persistent=False)
         out_feats = required(problem.settings.hidden_feats)[-1]
+        if out_feats < 2:
+            raise InputError(
+                "baseline.hidden_feats: model.kind=age subtracts the least value of each row, so "
+                "that one column is 0: give 2 or more"
+            )
         self.linear = nn.Linear(self.points.shape[1], out_feats)
         self._best_index, self._best = math.inf, None
         self._choose(normalize(self.points, dim=1), 0)
@@ -100,6 +109,9 @@ class AGE(Baseline):
         if (epoch + 1) % _CHOICE_EVERY and epoch + 1 < required(self.problem.settings.epochs):
             return
         hidden = self.embed()
+        # Rows whose squares overflow are scaled to 0.
+        if not torch.isfinite(hidden).all() or not hidden.any():
+            raise NonFiniteLossError("the embedding is not finite, or 0: lower baseline.lr")
         self._choose(hidden, epoch + 1)
         clusters, geometry = self._spectral(hidden.double().cpu().numpy())
         index = davies_bouldin(geometry, clusters)
@@ -140,9 +152,11 @@ class AGE(Baseline):
         """
         degree = np.maximum(points @ points.sum(0), 1e-12)
         scaled = points / np.sqrt(degree)[:, None]
-        _, vectors = np.linalg.eigh(scaled.T @ scaled)
+        values, vectors = np.linalg.eigh(scaled.T @ scaled)
         num_clusters = self.problem.num_clusters
-        top = scaled @ vectors[:, -num_clusters:]
+        # With fewer dimensions than clusters, the vectors of the others are rounding.
+        kept = np.flatnonzero(values > _ROUNDING * values[-1])[-num_clusters:]
+        top = scaled @ vectors[:, kept]
         top /= np.linalg.norm(top, axis=0) * np.sqrt(degree)[:, None]
         # Rescaled from 1 / sqrt(N), because k-means stops by an absolute tolerance.
         clusters = kmeans(top * len(points), num_clusters, self.problem.seed)

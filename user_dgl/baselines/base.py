@@ -77,6 +77,8 @@ class Baseline(nn.Module):
         as much memory.
     cpu_only : bool
         Whether the method cannot run on a GPU.
+    one_layer : bool
+        Whether only the last of ``baseline.hidden_feats`` has an effect.
     reads_weights : bool
         Whether the weights of the edges have an effect.
     """
@@ -84,6 +86,7 @@ class Baseline(nn.Module):
     defaults: ClassVar[BaselineConfig]
     encoder_name: ClassVar[str] = "gae"
     cpu_only: ClassVar[bool] = False
+    one_layer: ClassVar[bool] = False
     reads_weights: ClassVar[bool] = True
 
     def __init__(self, problem: Problem):

@@ -28,6 +28,7 @@ class DeepWalk(Baseline):
     """
 
     defaults = BaselineConfig(epochs=5, lr=0.01, hidden_feats=(128,), window=5)
+    one_layer = True
     cpu_only = True  # the DGL of the package index has no GPU support
     reads_weights = False  # the walks take all edges alike
 

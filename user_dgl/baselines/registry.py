@@ -82,6 +82,10 @@ def resolve_baseline(config: Config) -> tuple[Config, list[str]]:
         if default is None and given is not None:
             unused.append(f"baseline.{item.name} has no effect with model.kind={kind}")
         chosen[item.name] = default if given is None or default is None else given
+    if method.one_layer and len(config.baseline.hidden_feats or ()) > 1:
+        unused.append(
+            f"baseline.hidden_feats: model.kind={kind} has one layer, which takes the last width"
+        )
     prepared = config.baseline.features == "prepared"
     if prepared:
         # The section features has a row norm of its own. `inert_settings` reads the new settings,

@@ -42,7 +42,8 @@ class BaselineTrainer(GraphTrainer):
         Settings that `user_dgl.baselines.resolve_baseline` returned.
     hooks : Hooks
     held_out : int64 (H,), optional
-        Keys of the held-out pairs, from which nothing is learned. The graph does not contain them.
+        Keys of the held-out pairs, which the graph does not contain. Like other pairs without an
+        edge, they may be drawn as pairs without an edge (Kipf and Welling, 2016).
     """
 
     remedy = "Lower baseline.lr"

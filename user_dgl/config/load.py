@@ -133,7 +133,10 @@ def config_name(path: str | os.PathLike) -> str:
     >>> config_name("configs/paper/cora.yaml"), config_name("mine.yaml")
     ('paper/cora', 'mine')
     """
-    parts = Path(os.path.normpath(path)).with_suffix("").parts
+    whole = Path(os.path.normpath(path))
+    if not os.fspath(path) or not whole.name or whole.name == "..":
+        raise InputError(f"{os.fspath(path)!r} names no config: expected a YAML file")
+    parts = whole.with_suffix("").parts
     if "configs" in parts[:-1]:
         last = len(parts) - 1 - parts[::-1].index("configs")
         parts = parts[last + 1 :]

@@ -101,7 +101,10 @@ class SmoothConfig(Section):
         choices=("leading", "canonical"),
     )
     num_components: int = key(
-        256, "Number of leading components of the features that are smoothed.", low=1
+        256,
+        "Number of leading components of the features that are smoothed.",
+        only_without("model.smooth.source", "graph"),
+        low=1,
     )
 
 

@@ -14,7 +14,7 @@ from user_dgl.errors import InputError
 # Settings of the files that `user-dgl clean` takes as options, and those of the data that it does
 # not read.
 _FILES_OF_CLEAN = ("data.edges", "data.features")
-_UNREAD_BY_CLEAN = ("kind", "labels", "noise", "synthetic")
+_UNREAD_BY_CLEAN = ("kind", "labels", "name", "noise", "path", "root", "synthetic", "trusted")
 
 
 class OwnFiles(NamedTuple):

@@ -248,14 +248,18 @@ def _kind(hint: Any) -> str:
 def place(where: Mapping[tuple[str, ...], str], full: tuple[str, ...]) -> str:
     """Find the place of a key path for a message, as ``file:line: `` or ``override: ``.
 
-    If the path itself has no place, the place of a section that contains it is used, else that of a
-    key below it, else the empty string.
+    If the path itself has no place, that of a key below it is used, else that of the section that
+    contains it, else the empty string.
     """
-    for length in range(len(full), 0, -1):
-        if full[:length] in where:
-            return f"{where[full[:length]]}: "
+    if full in where:
+        return f"{where[full]}: "
     # Only the full path of an override has a place: for trian.lr=1 the unknown key is trian.
-    return next((f"{at}: " for known, at in where.items() if known[: len(full)] == full), "")
+    below = next((at for known, at in where.items() if known[: len(full)] == full), None)
+    above = (
+        where[full[:length]] for length in range(len(full) - 1, 0, -1) if full[:length] in where
+    )
+    found = below or next(above, None)
+    return f"{found}: " if found else ""
 
 
 def build(
@@ -418,7 +422,7 @@ def _typed(
     if hint is bool:
         if isinstance(value, bool):
             return value
-        raise InputError(f"{name}: expected true or false, got {value!r}")
+        raise InputError(f"{name}: expected true or false{null}, got {value!r}")
     if hint is int:
         if is_number and math.isfinite(_float(value, name)) and int(value) == value:
             return int(value)
@@ -433,7 +437,9 @@ def _typed(
     if hint is str:
         if optional and value == "None":
             raise InputError(f"{name}: None is text in YAML: write null")
-        if is_number or isinstance(value, bool) or value is None:
+        if value is None:
+            raise InputError(f"{name}: expected text, got null")
+        if is_number or isinstance(value, bool):
             raise InputError(f"{name}: expected text{null}, got {value!r} (quote it?)")
         if not isinstance(value, str):
             raise InputError(f"{name}: expected text{null}, got {value!r}")

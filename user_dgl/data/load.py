@@ -6,6 +6,7 @@ from pathlib import Path
 
 from user_dgl.config import DataConfig
 from user_dgl.config.data import DATA_KINDS
+from user_dgl.config.paths import user_path
 from user_dgl.data.attributed_graph import (
     AttributedGraph,
     largest_component,
@@ -25,13 +26,17 @@ DATA_VARIABLE = "USER_DGL_DATA"
 
 def data_root(config: DataConfig) -> Path:
     """Folder that relative data paths start from: ``data.root``, else $USER_DGL_DATA, else here."""
-    return Path(config.root or os.environ.get(DATA_VARIABLE) or ".").expanduser()
+    if config.root:
+        return user_path(config.root, "data.root")
+    return user_path(os.environ.get(DATA_VARIABLE) or ".", DATA_VARIABLE)
 
 
 def named_files(config: DataConfig) -> list[Path]:
     """Files and folders that the settings name, that of the noise among them."""
-    names = (config.path, config.edges, config.features, config.labels, config.noise.file)
-    return [data_root(config) / Path(name).expanduser() for name in names if name]
+    names = {key: getattr(config, key) for key in ("path", "edges", "features", "labels")}
+    names["noise.file"] = config.noise.file
+    root = data_root(config)
+    return [root / user_path(name, f"data.{key}") for key, name in names.items() if name]
 
 
 def find_file(root: Path, name: str, key: str) -> Path:
@@ -50,7 +55,7 @@ def find_file(root: Path, name: str, key: str) -> Path:
     InputError
         Nothing is there.
     """
-    path = root / Path(name).expanduser()
+    path = root / user_path(name, key)
     if not path.exists() and Path(name).is_absolute():
         raise InputError(f"{path}: not found: check the path ({key})")
     if not path.exists():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from user_dgl.config import Config
+from user_dgl.config.paths import user_path
 from user_dgl.distributed.assembly import (
     assembled,
     prepare_rank,
@@ -227,7 +228,7 @@ class _Run:
                 inputs = replace(inputs, data=data, raw_feat=None, feat=None)
             del whole
         else:
-            parts = PartitionDirectory(Path(folder).resolve())
+            parts = PartitionDirectory(user_path(folder, "distributed.partition").resolve())
             parts.check(self.config, size)
             if self.config.eval.floors:
                 raise InputError(

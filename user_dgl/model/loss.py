@@ -139,7 +139,11 @@ class USERLoss:
         self.problem = Problem(config, graph, features, engine, prior, num_nodes, num_edges)
         unknown = [name for name in config.terms if name not in TERMS]
         if unknown:
-            raise InputError(f"loss.terms.{unknown[0]}: no such term; known are {', '.join(TERMS)}")
+            others = [name for name, term in TERMS.items() if _has_no_key(term)]
+            raise InputError(
+                f"loss.terms.{unknown[0]}: no such term; registered without a key of their own: "
+                f"{', '.join(others) or 'none'}"
+            )
         weights = {name: _weight(name, term, config) for name, term in TERMS.items()}
         self._used = {name: (TERMS[name], weight) for name, weight in weights.items() if weight}
 
@@ -213,9 +217,14 @@ class USERLoss:
         return terms
 
 
+def _has_no_key(term: Term) -> bool:
+    """Whether the weight of a term stands in ``loss.terms``."""
+    return type(term).weight is Term.weight
+
+
 def _weight(name: str, term: Term, config: LossConfig) -> float:
     """Weight of a term: from the term's own key, or from ``loss.terms`` if it has none."""
-    if type(term).weight is Term.weight:
+    if _has_no_key(term):
         return config.terms.get(name, 0.0)
     if name in config.terms:
         raise InputError(f"loss.terms.{name}: this term has a key of its own in loss: set that key")

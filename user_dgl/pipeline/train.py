@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from user_dgl.baselines import resolve_baseline
 from user_dgl.baselines.trainer import BaselineTrainer
-from user_dgl.config import Config
+from user_dgl.config import Config, DistributedConfig
+from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.links.prediction import draw_examples, learn_links
@@ -98,8 +99,9 @@ def train(
     run, finished = RunDirectory(output_dir), finished_result(config, output_dir, log)
     if finished is not None:
         return finished
-    if config.distributed.partition is not None:
-        log("Warning: distributed.partition has no effect without user-dgl launch")
+    for name, default in to_plain(DistributedConfig()).items():
+        if getattr(config.distributed, name) != default:
+            log(f"Warning: distributed.{name} has no effect without user-dgl launch")
     with stages.stage("read"):
         inputs = read_inputs(config, log)
     for line in summary_lines(inputs.data):
@@ -132,7 +134,7 @@ def train(
         # The stage has the seconds of this process, so it has its epochs too.
         before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
         epochs = len(result.epoch_seconds) - before
-        entry |= {"epochs": epochs, "restarts": config.train.restarts}
+        entry |= {"epochs": epochs, "restarts": inputs.config.train.restarts}
     sections = ResultSections.of(trainer.preparation)
     sections.by_name.update(trainer.report_sections())
     if examples is not None:

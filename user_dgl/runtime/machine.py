@@ -39,13 +39,28 @@ def machine_memory_mb() -> float:
 def available_memory_mb() -> float:
     """Memory that a process can still allocate without swapping, in 10^6 bytes.
 
-    It is the memory of the machine if the system does not report the available part.
+    In a control group, it is the limit less what the group uses, without files that the system
+    would drop, if that is lower. It is the memory of the machine if the system does not report the
+    available part.
     """
+    available = machine_memory_mb()
     try:
         text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
-        return min(machine_memory_mb(), int(text.split()[0]) * 1024 / 1e6)
+        available = min(available, int(text.split()[0]) * 1024 / 1e6)
     except (OSError, IndexError):
-        return machine_memory_mb()
+        pass
+    for folder, used, files in (
+        ("", "memory.current", "inactive_file "),
+        ("memory", "memory.usage_in_bytes", "total_inactive_file "),
+    ):  # control groups v2, v1
+        group = Path("/sys/fs/cgroup", folder)
+        try:
+            inactive = int((group / "memory.stat").read_text().partition(files)[2].split()[0])
+            held = int((group / used).read_text()) - inactive
+        except (OSError, ValueError, IndexError):  # the other version
+            continue
+        available = min(available, machine_memory_mb() - held / 1e6)
+    return max(0.0, available)
 
 
 def process_status(name: str) -> float:

@@ -194,9 +194,10 @@ def _drawn(
     """Pairs of all configured sources whose `Source.stays` is ``stays``."""
     unknown = [name for name in config.sources if name not in SOURCES]
     if unknown:
+        others = [name for name in SOURCES if not hasattr(config, name)]
         raise InputError(
-            f"structure.candidates.sources.{unknown[0]}: no such source; known are "
-            f"{', '.join(SOURCES)}"
+            f"structure.candidates.sources.{unknown[0]}: no such source; registered without a key "
+            f"of their own: {', '.join(others) or 'none'}"
         )
     waiting = [
         name

@@ -1,6 +1,7 @@
 """Estimate of the memory of a run, computed before training."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import scipy.sparse as sp
@@ -336,18 +337,29 @@ def check_memory(
         line += f", and {gpu_memory_line(config, num_edges, feat, device, beside=beside)}"
     if expected > total:
         if config.model.kind != "user":
-            remedy = "lower baseline.hidden_feats"
+            remedy = "lower baseline.hidden_feats, or take another model.kind"
         elif not config.model.traits.learns:
             remedy = "lower model.smooth.num_components and structure.critic.num_components"
         elif config.train.mode == "partition":
             remedy = "raise train.partition.num_parts, or lower model.hidden_feats"
         else:
-            remedy = "set train.mode=partition, or lower model.hidden_feats or train.restarts"
+            remedy = "lower model.hidden_feats or train.restarts"
+            if _may_be_cut(config):
+                remedy = f"set train.mode=partition, or {remedy}"
         raise InputError(
             f"this run would need about {expected / 1000:.1f} GB of memory and the machine has "
             f"{total / 1000:.1f}: {remedy}"
         )
     return line, plan
+
+
+def _may_be_cut(config: Config) -> bool:
+    """Whether these settings allow training in parts."""
+    try:
+        replace(config, train=replace(config.train, mode="partition"))
+    except InputError:
+        return False
+    return True
 
 
 def gpu_memory_line(

@@ -1,5 +1,6 @@
 """MATLAB files."""
 
+import resource
 import struct
 import zlib
 
@@ -11,6 +12,7 @@ from graph_files import FEATURES, LABELS, SYMMETRIC, N, notes, refused, saved, w
 
 from user_dgl.data import load_edge_list
 from user_dgl.data.reading import files as data_files
+from user_dgl.data.reading import sandbox
 
 
 def mat(**variables):
@@ -62,6 +64,24 @@ OUT_OF_BOUNDS.indices[1] = 7
 )
 def test_mat_refused(content, message, tmp_path):
     refused(write(tmp_path / "g.mat", content), message)
+
+
+def test_a_limit_of_memory_that_is_set_already_is_no_damage(tmp_path, monkeypatch):
+    """As of ``ulimit -v``, which only root may raise."""
+    asked = []
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (2**40, 2**40))
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: asked.append((what, limits)))
+    monkeypatch.setattr(sandbox, "available_memory_mb", lambda: 1e9)
+    sandbox._limit_memory()
+    assert asked == [(resource.RLIMIT_AS, (2**40, 2**40))]
+
+    def no_status(name):
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(sandbox, "process_status", no_status)
+    sandbox._limit_memory()
+    assert len(asked) == 1
+    assert load_edge_list(write(tmp_path / "g.mat", mat())).num_nodes == N
 
 
 def test_several_labels_a_node_are_not_used(tmp_path):

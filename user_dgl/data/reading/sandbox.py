@@ -62,9 +62,8 @@ def _answer(sender: Connection, read: Callable[..., Any], path: Path, *arguments
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     # The threads that the parent may have started for parallel loops do not exist in a fork.
     torch.set_num_threads(1)
-    most = int(process_status("VmSize:") + 1e6 * available_memory_mb())
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_memory()
     answer: tuple[str | None, Any]
     try:
         answer = (None, read(path, *arguments))
@@ -72,4 +71,23 @@ def _answer(sender: Connection, read: Callable[..., Any], path: Path, *arguments
         answer = (str(error), None)
     except Exception as error:  # libraries raise many kinds on damaged files
         answer = (f"{path}: cannot be read ({one_line(error)}): is it damaged?", None)
-    sender.send(answer)
+    try:
+        sender.send(answer)
+    except MemoryError:
+        sender.send((f"{path}: there is not enough memory to read it", None))
+
+
+def _limit_memory() -> None:
+    """Let this process allocate what the machine has left, or less if its limit is lower already.
+
+    Where the system does not report the size of a process (other systems than Linux), there is no
+    limit.
+    """
+    try:
+        most = int(process_status("VmSize:") + 1e6 * available_memory_mb())
+    except (OSError, IndexError):
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
