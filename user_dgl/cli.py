@@ -14,7 +14,7 @@ from typing import Any
 
 import user_dgl
 from user_dgl.config import Config, load_config, to_yaml
-from user_dgl.config.arguments import count, positive, seed, weight
+from user_dgl.config.arguments import count, path, positive, seed, weight
 from user_dgl.config.own_files import OwnFiles, clean_settings, inspected_configs, run_settings
 from user_dgl.config.paths import user_path
 from user_dgl.config.schema import reference
@@ -203,10 +203,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--edges", required=True, metavar="FILE", help="edges, as for train")
     sub.add_argument("--features", metavar="FILE", help="features of the nodes, as for train")
     sub.add_argument(
-        "--out", required=True, type=Path, metavar="FILE", help="A' (.csv, .npz, .bin of DGL)"
+        "--out", required=True, type=path, metavar="FILE", help="A' (.csv, .npz, .bin of DGL)"
     )
     sub.add_argument(
-        "--doubtful", type=Path, metavar="FILE.csv", help="most doubtful edges; default: print them"
+        "--doubtful", type=path, metavar="FILE.csv", help="most doubtful edges; default: print them"
     )
     kept = sub.add_mutually_exclusive_group()
     kept.add_argument("--threshold", type=weight, metavar="T", help="pairs that weigh T or more")
@@ -227,29 +227,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub = command("perturb", _perturb, "write the noisy graph of a config, for data.noise.file")
     takes_config(sub)
-    sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
+    sub.add_argument("--out", required=True, type=path, metavar="FILE.npz")
     sub = command(
         "convert", _convert, "write the data set of a config as one npz file, for data.path"
     )
     takes_config(sub)
-    sub.add_argument("--out", required=True, type=Path, metavar="FILE.npz")
+    sub.add_argument("--out", required=True, type=path, metavar="FILE.npz")
     sub = command("partition", _partition, "split the graph of a config, for distributed.partition")
     takes_config(sub)
     sub.add_argument(
         "--parts", required=True, type=positive, metavar="P", help="number of processes"
     )
-    sub.add_argument("--out", required=True, type=Path, metavar="DIR")
+    sub.add_argument("--out", required=True, type=path, metavar="DIR")
     command("launch", None, "run train as several processes: user-dgl launch --help")
     sub = command("evaluate", _evaluate, "recompute the scores of a run and print them as JSON")
-    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub.add_argument("run_dir", type=path, metavar="RUN_DIR")
     sub.add_argument(
-        "--labels", type=Path, metavar="FILE", help="labels in node order or with node ids"
+        "--labels", type=path, metavar="FILE", help="labels in node order or with node ids"
     )
     sub = command("report", _report, "write report.html, a page about a run, into its directory")
-    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub.add_argument("run_dir", type=path, metavar="RUN_DIR")
     sub = command("export", _export, "write the cleaned graph, clusters or embeddings of a run")
-    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
-    sub.add_argument("--graph", type=Path, metavar="FILE", help="edges of A' (.csv, .npz)")
+    sub.add_argument("run_dir", type=path, metavar="RUN_DIR")
+    sub.add_argument("--graph", type=path, metavar="FILE", help="edges of A' (.csv, .npz)")
     chosen = sub.add_mutually_exclusive_group()
     chosen.add_argument(
         "--threshold", type=weight, metavar="T", help="only edges that weigh T or more"
@@ -257,19 +257,19 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument(
         "--top-k", type=positive, metavar="K", help="only the K heaviest edges of each node"
     )
-    sub.add_argument("--clusters", type=Path, metavar="FILE.csv", help="node ids and clusters")
+    sub.add_argument("--clusters", type=path, metavar="FILE.csv", help="node ids and clusters")
     sub.add_argument(
-        "--embedding", type=Path, metavar="FILE", help="embeddings (.npy), with node ids (.csv)"
+        "--embedding", type=path, metavar="FILE", help="embeddings (.npy), with node ids (.csv)"
     )
     sub.add_argument("--overwrite", action="store_true", help="replace files that exist")
     sub = command(
         "predict-links", _predict_links, "score pairs of nodes by a run of task link_prediction"
     )
-    sub.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    sub.add_argument("run_dir", type=path, metavar="RUN_DIR")
     asked = sub.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--pairs", type=Path, metavar="FILE", help="two node ids in each row")
+    asked.add_argument("--pairs", type=path, metavar="FILE", help="two node ids in each row")
     asked.add_argument("--top-k", type=positive, metavar="K", help="K new links of every node")
-    sub.add_argument("--out", type=Path, metavar="FILE.csv", help="default: print the links")
+    sub.add_argument("--out", type=path, metavar="FILE.csv", help="default: print the links")
     return parser
 
 

@@ -14,6 +14,7 @@ from user_dgl.baselines import resolve_baseline
 from user_dgl.config import load_config
 from user_dgl.distributed.run import check_machines
 from user_dgl.errors import InputError
+from user_dgl.runtime import machine
 from user_dgl.runtime.allocator import glibc
 from user_dgl.runtime.machine import available_memory_mb
 from user_dgl.training import memory
@@ -192,7 +193,7 @@ def test_available_memory_is_less_than_what_a_control_group_has_left(monkeypatch
     files = {
         "/sys/fs/cgroup/memory.max": "6000000000",
         "/sys/fs/cgroup/memory.current": "5000000000",
-        "/sys/fs/cgroup/memory.stat": "anon 3000000000\ninactive_file 1500000000\nactive_file 0\n",
+        "/sys/fs/cgroup/memory.stat": "anon 9\ninactive_file 1000000000\nactive_file 500000000\n",
         "/proc/meminfo": "MemTotal: 90000000 kB\nMemAvailable: 80000000 kB\n",
     }
 
@@ -202,9 +203,14 @@ def test_available_memory_is_less_than_what_a_control_group_has_left(monkeypatch
         return files[str(path)]
 
     monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr(machine, "_physical_mb", lambda: 90_000.0)
     assert available_memory_mb() == pytest.approx(2500)
     files["/proc/meminfo"] = "MemTotal: 90000000 kB\nMemAvailable: 1000000 kB\n"
     assert available_memory_mb() == pytest.approx(1024)
+    files["/proc/meminfo"] = "MemTotal: 90000000 kB\nMemAvailable: 80000000 kB\n"
+    files["/sys/fs/cgroup/memory.max"] = "max"  # no limit
+    assert available_memory_mb() == pytest.approx(81_920)
+    files["/proc/meminfo"] = "MemTotal: 90000000 kB\nMemAvailable: 1000000 kB\n"
     for name in ("max", "current", "stat"):
         del files[f"/sys/fs/cgroup/memory.{name}"]
     assert available_memory_mb() == pytest.approx(1024)

@@ -124,9 +124,9 @@ def test_home_folder_in_a_setting(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "run" / "result.json").exists()
     assert _train("~nobody-here/run") == 2
     assert "output_dir=~nobody-here/run: there is no home folder" in capsys.readouterr().err
-    assert main(["train", QUICKSTART, *FAST, "data.root=~nobody-here", "output_dir=x"]) in (0, 2)
-    npz = ["data.kind=npz", "data.path=~nobody-here/x.npz", "output_dir=x"]
-    assert main(["train", QUICKSTART, *FAST, *npz]) == 2
+    assert _train(tmp_path / "x", "data.root=~nobody-here") == 2
+    assert "data.root=~nobody-here: there is no home folder" in capsys.readouterr().err
+    assert _train(tmp_path / "x", "data.kind=npz", "data.path=~nobody-here/x.npz") == 2
     assert "data.path=~nobody-here/x.npz: there is no home" in capsys.readouterr().err
 
 

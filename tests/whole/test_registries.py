@@ -163,14 +163,14 @@ def test_a_run_goes_on_with_its_own_terms_only(tmp_path, monkeypatch):
     [
         (
             "loss.terms.nothing=1",
-            "loss.terms.nothing: no such term; .*key of their own: none",
+            "loss.terms.nothing: there is no such term .*there are: none",
         ),
         ("loss.terms.npsi=1", "loss.terms.npsi: this term has a key of its own"),
         ("loss.terms=3", "loss.terms: expected names with a value each, got 3"),
         ("loss.terms.npsi=-1", "loss.terms.npsi: expected at least 0"),
         (
             "structure.candidates.sources.nothing=1",
-            "sources.nothing: no such source; .* own: none",
+            "sources.nothing: there is no such source .*are: none",
         ),
         ("structure.candidates.sources.k_hop=1", "sources.k_hop: k_hop is a key of its own"),
     ],

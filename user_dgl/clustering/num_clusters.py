@@ -32,8 +32,6 @@ from user_dgl.graph import Graph
 
 # Singular values below this share of the largest one are rounding errors of 0.
 _ROUNDING = 1e-5
-# Components of the adjacency where it stands beside features of few columns.
-_NEIGHBOUR_COMPONENTS = 128
 
 
 def most_considered(config: ModelConfig, num_nodes: int) -> int:
@@ -48,6 +46,17 @@ def most_considered(config: ModelConfig, num_nodes: int) -> int:
     return max(auto.low, min(auto.high, math.isqrt(num_nodes)))
 
 
+def asks_edges(config: ModelConfig, num_nodes: int, num_columns: int) -> bool:
+    """Whether features of so many columns tell too few clusters apart, see `num_clusters_curve`."""
+    columns = min(num_columns, config.smooth.num_components)
+    return columns <= most_considered(config, num_nodes)
+
+
+def edge_components(config: ModelConfig) -> int:
+    """Number of leading components of the adjacency where the edges are asked."""
+    return 2 * config.auto_clusters.high
+
+
 def num_clusters_curve(
     graph: Graph,
     weight: torch.Tensor,
@@ -60,9 +69,9 @@ def num_clusters_curve(
     r"""Compute the slope of the singular values at each number of clusters.
 
     The number with the highest slope is the choice. At most :math:`\sqrt N` clusters are considered
-    (see `most_considered`). Features of no more columns than that cannot tell so many apart: with
-    four columns and six clusters, the slope is highest at two. So the smoothed rows of the
-    adjacency stand beside them, both with norm 1.
+    (see `most_considered`). Features of no more columns or components than that cannot tell so many
+    apart: with four columns and six clusters, the slope is highest at two. So the smoothed rows of
+    the adjacency stand beside them (`asks_edges`), both with norm 1.
 
     Parameters
     ----------
@@ -91,9 +100,9 @@ def num_clusters_curve(
     low = config.auto_clusters.low
     high = most_considered(config, held.count(feat.shape[0]))
     points = smoothed_embedding(graph, weight, feat, config.smooth, high, seed, engine, held)
-    if feat.shape[1] <= high and held.num_edges(graph):
+    if asks_edges(config, held.count(feat.shape[0]), feat.shape[1]) and held.num_edges(graph):
         rows = held.adjacency(graph).astype(feat.dtype)
-        few = replace(config.smooth, num_components=_NEIGHBOUR_COMPONENTS)
+        few = replace(config.smooth, num_components=edge_components(config))
         neighbours = smoothed_embedding(graph, weight, rows, few, high, seed, engine, held)
         points = np.hstack([points, neighbours])
     curve = spectral_slopes(points, low, high, held)

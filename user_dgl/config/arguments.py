@@ -2,8 +2,11 @@
 
 import argparse
 import math
+from pathlib import Path
 
 from user_dgl.config.config import MOST_SEED
+from user_dgl.config.paths import user_path
+from user_dgl.errors import InputError
 
 
 def positive(text: str) -> int:
@@ -18,6 +21,14 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more")
     return int(text)
+
+
+def path(text: str) -> Path:
+    """Read a path, in which a ``~`` at the start is the home folder."""
+    try:
+        return user_path(text, "path")
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def seed(text: str) -> int:

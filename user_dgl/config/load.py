@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from user_dgl.config.config import Config
+from user_dgl.config.paths import user_path
 from user_dgl.config.schema import build, place, to_plain
 from user_dgl.config.strict_yaml import dump_yaml, parse_yaml
 from user_dgl.errors import InputError
@@ -92,7 +93,7 @@ def _read_file(
         own_where.pop(("extends",), None)
         if not isinstance(name, str) or not name or "\0" in name:
             raise InputError(f"{at}extends: expected the path of a YAML file, got {name!r}")
-        other = path.parent / name
+        other = path.parent / user_path(name, f"{at}extends")
         chain = (*extended_by, path.resolve())
         if other.resolve() in chain:
             raise InputError(f"{at}extends: {other} extends this file: remove one of the two")

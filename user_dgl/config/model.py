@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from user_dgl.config.schema import Section, key, only_where, only_with, only_without, section
+from user_dgl.config.schema import Section, key, only_where, only_with, section
 from user_dgl.errors import InputError
 
 
@@ -56,6 +56,13 @@ ENCODERS: dict[str, EncoderTraits] = {
 }
 
 
+_SMOOTHS = only_where(
+    "model.smooth.source",
+    "model.smooth.source other than graph or model.num_clusters: auto",
+    lambda config: config.model.smooth.source != "graph" or config.model.num_clusters == "auto",
+)
+
+
 @dataclass(frozen=True)
 class SmoothConfig(Section):
     """``model.smooth``: settings of the encoder ``smooth``."""
@@ -63,7 +70,8 @@ class SmoothConfig(Section):
     source: str = key(
         "auto",
         "What the embeddings are made from. features: smoothed features. graph: the eigenvectors "
-        "of the graph, without features; the other keys of this section have no effect then. auto: "
+        "of the graph, without features; the other keys of this section then have an effect on "
+        "num_clusters: auto only. auto: "
         "graph if the data have no features, or if these say nothing and the edges do.",
         choices=("auto", "features", "graph"),
     )
@@ -71,14 +79,14 @@ class SmoothConfig(Section):
         None,
         "Number of smoothing steps. null: 4 or 16. For each key of this section that is null, the "
         "value is chosen by the bits that the clusters save on edges and features.",
-        only_without("model.smooth.source", "graph"),
+        _SMOOTHS,
         low=1,
     )
     self_share: float | None = key(
         None,
         "Share of a node's own features in its smoothed features. null: 0.05, 0.2, 0.5 or 1, which "
         "is the features alone.",
-        only_without("model.smooth.source", "graph"),
+        _SMOOTHS,
         low=0.0,
         high=1.0,
     )
@@ -86,24 +94,24 @@ class SmoothConfig(Section):
         None,
         "Power of the first weights of A' in the smoothing. null: 0, which is the observed graph "
         "as it is, or 1; always 1 if A' is trained and for link prediction.",
-        only_without("model.smooth.source", "graph"),
+        _SMOOTHS,
         low=0.0,
     )
     axes: str | None = key(
         None,
         "Axes on which the features are smoothed. leading: those in which nodes differ most. "
         "canonical: those in which neighbours in A' agree most, or the leading ones where there "
-        "are fewer than 16 edges (32 for real values) or neighbours agree in nothing. They are "
-        "made from the edges, so with them the program cannot say that features and edges have "
-        "nothing in common. null: both are compared; leading for the features alone (self_share: "
-        "1), for the number of clusters, if A' is trained and for link prediction.",
-        only_without("model.smooth.source", "graph"),
+        "are fewer than 16 edges (32 for real values of mean 0) or neighbours agree in nothing. "
+        "They are made from the edges, so with them the program cannot say that features and "
+        "edges have nothing in common. null: both are compared; leading for the features alone "
+        "(self_share: 1), for the number of clusters, if A' is trained and for link prediction.",
+        _SMOOTHS,
         choices=("leading", "canonical"),
     )
     num_components: int = key(
         256,
         "Number of leading components of the features that are smoothed.",
-        only_without("model.smooth.source", "graph"),
+        _SMOOTHS,
         low=1,
     )
 

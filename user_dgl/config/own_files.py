@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from user_dgl.config.config import Config
 from user_dgl.config.load import config_name, data_name, default_config, load_config
+from user_dgl.config.paths import user_path
 from user_dgl.errors import InputError
 
 # Settings of the files that `user-dgl clean` takes as options, and those of the data that it does
@@ -58,7 +59,8 @@ def run_settings(
             raise InputError(f"--{key}: names no file")
         if path is not None:
             # Relative to the working directory and not to data.root, and quoted as YAML.
-            overrides.append(f"data.{key}={json.dumps(os.path.abspath(path), ensure_ascii=False)}")
+            full = os.path.abspath(user_path(path, f"--{key}"))
+            overrides.append(f"data.{key}={json.dumps(full, ensure_ascii=False)}")
     if clusters is not None:
         if not re.fullmatch("auto|[1-9][0-9]*", clusters):
             raise InputError(

@@ -1,5 +1,6 @@
 """Paths that users write, in settings and options."""
 
+import os
 from pathlib import Path
 
 from user_dgl.errors import InputError
@@ -21,10 +22,10 @@ def user_path(name: str, key: str) -> Path:
     InputError
         The name starts with ``~`` and the name of no user.
     """
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
+    path = os.path.expanduser(name)
+    if path.startswith("~"):
         raise InputError(
-            f"{key}={name}: there is no home folder {Path(name).parts[0]}: write the path in full, "
-            f"or ./{name} for a folder with this name"
-        ) from None
+            f"{key}={name}: there is no home folder {Path(path).parts[0]}: write the path in full, "
+            f"or ./{name} for a file or folder with this name"
+        )
+    return Path(path)

@@ -55,8 +55,9 @@ def find_file(root: Path, name: str, key: str) -> Path:
     InputError
         Nothing is there.
     """
-    path = root / user_path(name, key)
-    if not path.exists() and Path(name).is_absolute():
+    given = user_path(name, key)
+    path = root / given
+    if not path.exists() and given.is_absolute():
         raise InputError(f"{path}: not found: check the path ({key})")
     if not path.exists():
         raise InputError(

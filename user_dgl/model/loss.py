@@ -141,8 +141,8 @@ class USERLoss:
         if unknown:
             others = [name for name, term in TERMS.items() if _has_no_key(term)]
             raise InputError(
-                f"loss.terms.{unknown[0]}: no such term; registered without a key of their own: "
-                f"{', '.join(others) or 'none'}"
+                f"loss.terms.{unknown[0]}: there is no such term without a key of its own in "
+                f"section loss; there are: {', '.join(others) or 'none'}"
             )
         weights = {name: _weight(name, term, config) for name, term in TERMS.items()}
         self._used = {name: (TERMS[name], weight) for name, weight in weights.items() if weight}

@@ -8,7 +8,7 @@ from pathlib import Path
 import scipy.sparse as sp
 
 from user_dgl.baselines import BASELINES, resolve_baseline
-from user_dgl.clustering.num_clusters import most_considered
+from user_dgl.clustering.num_clusters import asks_edges
 from user_dgl.config import Config
 from user_dgl.config.data import NOISE_KINDS
 from user_dgl.data import AttributedGraph, data_root, load_data
@@ -197,10 +197,9 @@ def with_features(
             "get the neighbours of a node as its features, and no critic judges the edges"
         )
     columns, model = num_prepared or feat.shape[1], config.model
-    if model.num_clusters == "auto" and columns <= most_considered(model, graph.num_nodes):
-        few = (
-            f"model.num_clusters=auto: features of {feat.shape[1]} columns tell few clusters apart"
-        )
+    if model.num_clusters == "auto" and asks_edges(model, graph.num_nodes, columns):
+        number = min(feat.shape[1], model.smooth.num_components)
+        few = f"model.num_clusters=auto: features of {number} columns tell few clusters apart"
         warnings.append(
             f"{few}, so that the edges are asked too"
             if graph.num_edges

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from user_dgl.baselines import resolve_baseline
 from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.config import Config, DistributedConfig
-from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.links.prediction import draw_examples, learn_links
@@ -99,9 +98,9 @@ def train(
     run, finished = RunDirectory(output_dir), finished_result(config, output_dir, log)
     if finished is not None:
         return finished
-    for name, default in to_plain(DistributedConfig()).items():
-        if getattr(config.distributed, name) != default:
-            log(f"Warning: distributed.{name} has no effect without user-dgl launch")
+    for item in dataclasses.fields(DistributedConfig):
+        if getattr(config.distributed, item.name) != item.default:
+            log(f"Warning: distributed.{item.name} has no effect without user-dgl launch")
     with stages.stage("read"):
         inputs = read_inputs(config, log)
     for line in summary_lines(inputs.data):

@@ -27,7 +27,7 @@ def resident_mb() -> float:
 
 def machine_memory_mb() -> float:
     """Memory of the machine in 10^6 bytes, or the limit of the control group if that is lower."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    total = 1e6 * _physical_mb()
     for name in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups v2, v1
         try:
             total = min(total, int(Path("/sys/fs/cgroup", name).read_text()))
@@ -36,30 +36,37 @@ def machine_memory_mb() -> float:
     return total / 1e6
 
 
+def _physical_mb() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
+
+
 def available_memory_mb() -> float:
     """Memory that a process can still allocate without swapping, in 10^6 bytes.
 
-    In a control group, it is the limit less what the group uses, without files that the system
-    would drop, if that is lower. It is the memory of the machine if the system does not report the
-    available part.
+    In a control group with a limit, it is the limit less what the group uses, without files that
+    the system would drop, if that is lower. It is the memory of the machine if the system does not
+    report the available part.
     """
-    available = machine_memory_mb()
+    available = limit = machine_memory_mb()
     try:
         text = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
         available = min(available, int(text.split()[0]) * 1024 / 1e6)
     except (OSError, IndexError):
         pass
-    for folder, used, files in (
-        ("", "memory.current", "inactive_file "),
-        ("memory", "memory.usage_in_bytes", "total_inactive_file "),
+    for folder, used, kind in (
+        ("", "memory.current", ""),
+        ("memory", "memory.usage_in_bytes", "total_"),
     ):  # control groups v2, v1
         group = Path("/sys/fs/cgroup", folder)
         try:
-            inactive = int((group / "memory.stat").read_text().partition(files)[2].split()[0])
-            held = int((group / used).read_text()) - inactive
-        except (OSError, ValueError, IndexError):  # the other version
+            words = (group / "memory.stat").read_text().split()
+            numbers = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+            files = numbers[f"{kind}active_file"] + numbers[f"{kind}inactive_file"]
+            held = int((group / used).read_text()) - files
+        except (OSError, ValueError, KeyError):  # the other version
             continue
-        available = min(available, machine_memory_mb() - held / 1e6)
+        if limit < _physical_mb():
+            available = min(available, limit - held / 1e6)
     return max(0.0, available)
 
 

@@ -196,8 +196,8 @@ def _drawn(
     if unknown:
         others = [name for name in SOURCES if not hasattr(config, name)]
         raise InputError(
-            f"structure.candidates.sources.{unknown[0]}: no such source; registered without a key "
-            f"of their own: {', '.join(others) or 'none'}"
+            f"structure.candidates.sources.{unknown[0]}: there is no such source without a key of "
+            f"its own in structure.candidates; there are: {', '.join(others) or 'none'}"
         )
     waiting = [
         name

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.cleaning.posterior import feature_components
+from user_dgl.clustering.num_clusters import asks_edges, edge_components
 from user_dgl.config import Config, StructureConfig
 from user_dgl.errors import InputError
 from user_dgl.evaluation.floors import smoothed_columns
@@ -207,6 +208,9 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
         before = max(before, _VIEW * columns)
     before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
+    if model.num_clusters == "auto" and asks_edges(model, num_nodes, num_features):
+        # Vectors of the decomposition of the adjacency, as drawn (float64) and as multiplied.
+        before += (num_nodes + halo) * 24.0 * (edge_components(model) + 10)
     # Several processes, which have a halo, do not ask the judges.
     judges = 0.0 if halo else _judge_bytes(structure, num_nodes, num_edges, num_features)
     links = _link_bytes(config, num_edges, feat)

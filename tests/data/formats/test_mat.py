@@ -69,11 +69,11 @@ def test_mat_refused(content, message, tmp_path):
 def test_a_limit_of_memory_that_is_set_already_is_no_damage(tmp_path, monkeypatch):
     """As of ``ulimit -v``, which only root may raise."""
     asked = []
-    monkeypatch.setattr(resource, "getrlimit", lambda what: (2**40, 2**40))
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (2**39, 2**40))
     monkeypatch.setattr(resource, "setrlimit", lambda what, limits: asked.append((what, limits)))
     monkeypatch.setattr(sandbox, "available_memory_mb", lambda: 1e9)
     sandbox._limit_memory()
-    assert asked == [(resource.RLIMIT_AS, (2**40, 2**40))]
+    assert asked == [(resource.RLIMIT_AS, (2**39, 2**39))]
 
     def no_status(name):
         raise FileNotFoundError(name)

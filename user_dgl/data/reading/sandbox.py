@@ -87,7 +87,6 @@ def _limit_memory() -> None:
         most = int(process_status("VmSize:") + 1e6 * available_memory_mb())
     except (OSError, IndexError):
         return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
+    known = resource.getrlimit(resource.RLIMIT_AS)
+    most = min([most, *(limit for limit in known if limit != resource.RLIM_INFINITY)])
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
