@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from user_dgl.cleaning.clean import ADDED_CANDIDATES, clean
 from user_dgl.cleaning.doubts import doubtful_edges
+from user_dgl.data.categories import CategoryEncoder
 from user_dgl.data.graph_objects import read_objects
 from user_dgl.errors import InputError
 from user_dgl.output.export import kept_edges, to_dgl
@@ -36,9 +37,12 @@ class GraphCleaner(BaseEstimator):
     candidates : int
         Number of pairs of each node that are considered to be added. 0: no pair is added.
     threshold : float, optional
-        Only pairs that weigh this or more. Not together with ``top_k``.
+        Only pairs that weigh this or more; 1 is the mean weight of the graph as given. Not together
+        with ``top_k``.
     top_k : int, optional
         Only the heaviest pairs of each node; a pair is kept if it is among those of one end.
+    categorical : str
+        Columns of text among the features: refuse, or one_hot for columns of 0 and 1.
     random_state : int, RandomState, Generator or None
         Seed; None: 0, so that the result can be repeated in this case too.
 
@@ -85,12 +89,14 @@ class GraphCleaner(BaseEstimator):
         candidates: int = ADDED_CANDIDATES,
         threshold: float | None = None,
         top_k: int | None = None,
+        categorical: str = "refuse",
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ):
         self.power = power
         self.candidates = candidates
         self.threshold = threshold
         self.top_k = top_k
+        self.categorical = categorical
         self.random_state = random_state
 
     def fit(self, adjacency: Any, features: Any = None, y: Any = None) -> "GraphCleaner":
@@ -116,7 +122,10 @@ class GraphCleaner(BaseEstimator):
         top_k = None if self.top_k is None else _whole_number("top_k", self.top_k, 1)
         if threshold is not None and top_k is not None:
             raise InputError("threshold and top_k: only one of the two can be given")
-        held = read_objects(adjacency, features)
+        if self.categorical not in ("refuse", "one_hot"):
+            raise InputError(f"categorical: expected refuse or one_hot, got {self.categorical!r}")
+        encoder = CategoryEncoder() if self.categorical == "one_hot" else None
+        held = read_objects(adjacency, features, encoder)
         for note in held.notes:
             warnings.warn(note, stacklevel=2)
         cleaned = clean(

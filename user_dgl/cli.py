@@ -18,13 +18,8 @@ from user_dgl.config.arguments import count, path, positive, seed, weight
 from user_dgl.config.own_files import OwnFiles, clean_settings, inspected_configs, run_settings
 from user_dgl.config.paths import user_path
 from user_dgl.config.schema import reference
-from user_dgl.errors import (
-    InputError,
-    NonFiniteLossError,
-    RankError,
-    ReportedError,
-    StoppedError,
-)
+from user_dgl.errors import InputError, ReportedError
+from user_dgl.runtime.exit_status import exit_status
 from user_dgl.runtime.process import discard_stdout, first_of_machine, launched
 
 # Commands import torch, DGL and scikit-learn when they run, because these take seconds to import.
@@ -65,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         arguments.overrides += rest
-    status = _status(arguments)
+    status = exit_status(lambda: _run(arguments))
     if "RANK" in os.environ:
         # One of several processes, whose files are all written. Threads of the process group may
         # still be at work or have lost a member. They would abort Python's exit and so change the
@@ -76,48 +71,10 @@ def main(argv: list[str] | None = None) -> int:
     return status
 
 
-def _status(arguments: argparse.Namespace) -> int:
-    """Run a command, and turn its errors into a line and an exit status."""
-    try:
-        if launched() and arguments.run is not _train:
-            raise _of_all(f"{arguments.command} runs as one process: use it without torchrun")
-        return arguments.run(arguments) or 0
-    except ReportedError:
-        return 2
-    except InputError as error:
-        print(f"user-dgl: error: {error}", file=sys.stderr)
-        return 2
-    except NonFiniteLossError as error:
-        print(f"user-dgl: stopped: {error}", file=sys.stderr)
-        return 3
-    except RankError as error:
-        print(f"user-dgl: stopped: {error}", file=sys.stderr)
-        return 4
-    except StoppedError as error:
-        if os.environ.get("RANK", "0") == "0":  # the first of several processes speaks for all
-            print(f"user-dgl: stopped {error}", file=sys.stderr)
-        return 128 + error.number
-    except KeyboardInterrupt as error:
-        print("user-dgl: interrupted", *error.args, file=sys.stderr)
-        return 130
-    except MemoryError:
-        print("user-dgl: error: the memory of the machine does not suffice", file=sys.stderr)
-        return 2
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's, which is not imported here
-            raise
-        first = str(error).splitlines()[0]
-        print(f"user-dgl: error: {first}: set device=cpu or a smaller model", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
-        sys.stderr.close()
-        return 0
-    except OSError as error:
-        if error.filename is None:
-            raise
-        line = InputError(f"{error.filename}: {error.strerror}")
-        print(f"user-dgl: error: {line}", file=sys.stderr)
-        return 2
+def _run(arguments: argparse.Namespace) -> int | None:
+    if launched() and arguments.run is not _train:
+        raise _of_all(f"{arguments.command} runs as one process: use it without torchrun")
+    return arguments.run(arguments)
 
 
 def _of_all(message: str) -> InputError:
@@ -209,7 +166,12 @@ def _parser() -> argparse.ArgumentParser:
         "--doubtful", type=path, metavar="FILE.csv", help="most doubtful edges; default: print them"
     )
     kept = sub.add_mutually_exclusive_group()
-    kept.add_argument("--threshold", type=weight, metavar="T", help="pairs that weigh T or more")
+    kept.add_argument(
+        "--threshold",
+        type=weight,
+        metavar="T",
+        help="pairs that weigh T or more; 1: the mean weight",
+    )
     kept.add_argument("--top-k", type=positive, metavar="K", help="K heaviest pairs of each node")
     sub.add_argument(
         "--power", type=weight, metavar="P", help="power of the weights; default: by the noise"
@@ -252,7 +214,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--graph", type=path, metavar="FILE", help="edges of A' (.csv, .npz)")
     chosen = sub.add_mutually_exclusive_group()
     chosen.add_argument(
-        "--threshold", type=weight, metavar="T", help="only edges that weigh T or more"
+        "--threshold",
+        type=weight,
+        metavar="T",
+        help="only edges that weigh T or more; 1: the mean weight",
     )
     chosen.add_argument(
         "--top-k", type=positive, metavar="K", help="only the K heaviest edges of each node"
@@ -394,6 +359,8 @@ def _convert(arguments: argparse.Namespace) -> None:
     data = load_data(config.data, config.features.categorical)
     for note in data.notes:
         _log(f"Note: {note}")
+    if config.data.noise.kind != "none":
+        _log("Note: the noise of the settings is not in the file: user-dgl perturb adds it")
     write_atomically(arguments.out, lambda file: write_npz(file, data))
     print(f"{arguments.out}: {data.num_nodes} nodes, {data.graph.num_edges} edges")
 
@@ -475,8 +442,9 @@ def _log(line: str) -> None:
     try:
         tqdm.write(line)
         sys.stdout.flush()  # so that a file shows how far a run is
-    except BrokenPipeError:
-        discard_stdout()  # the reader has gone, as in `user-dgl train X | head`; the run goes on
+    except OSError:
+        # The run goes on if the reader has gone (`user-dgl train X | head`) or the disk is full.
+        discard_stdout()
 
 
 def _log_warnings(line: str) -> None:

@@ -1,6 +1,7 @@
 """`clean_graph` and `GraphCleaner` on arrays and graphs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -50,7 +51,10 @@ def test_it_does_what_the_function_does(cleaner, data):
 
 
 def test_interface_of_scikit_learn(cleaner, data):
-    settings = {"power": 1.0, "candidates": 0, "top_k": 3, "threshold": None, "random_state": 2}
+    settings = {
+        "power": 1.0, "candidates": 0, "top_k": 3, "threshold": None, "categorical": "refuse",
+        "random_state": 2,
+    }  # fmt: skip
     made = clone(user_dgl.GraphCleaner(**settings))
     assert made.get_params() == settings
     transformed = made.fit_transform(data.graph.to_scipy(), data.feat)
@@ -76,6 +80,18 @@ def test_names_and_features_of_a_dgl_graph(cleaner, data):
     same = user_dgl.clean_graph(graph)
     assert (same.adjacency_ != cleaner.adjacency_).nnz == 0
     assert same.node_names_.tolist() == list(range(data.num_nodes))
+
+
+def test_columns_of_text(data):
+    kinds = np.array(["red", "green", "blue"])[data.labels % 3]
+    table = pd.DataFrame({"kind": kinds, "size": np.arange(data.num_nodes, dtype=float)})
+    with pytest.raises(InputError, match="column 'kind' has text"):
+        user_dgl.GraphCleaner().fit(data.graph.to_scipy(), table)
+    with pytest.warns(UserWarning, match="kind"):
+        cleaner = user_dgl.GraphCleaner(categorical="one_hot").fit(data.graph.to_scipy(), table)
+    assert cleaner.adjacency_.nnz
+    with pytest.raises(InputError, match="expected refuse or one_hot, got 'two'"):
+        user_dgl.GraphCleaner(categorical="two").fit(data.graph.to_scipy(), table)
 
 
 def test_features_that_say_nothing_are_a_warning(data):

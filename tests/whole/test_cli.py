@@ -152,6 +152,53 @@ def test_restarts_of_a_baseline(tmp_path, capsys):
     assert "one layer, which takes the last width" in capsys.readouterr().out
 
 
+def test_a_full_disk_under_the_lines_does_not_end_the_run(tmp_path):
+    """As of ``user-dgl train X > run.log``, where the results lie elsewhere."""
+    settings = ["train.epochs=1", "eval.floors=false", f"output_dir={tmp_path / 'run'}"]
+    command = [sys.executable, "-m", "user_dgl", "train", QUICKSTART, *FAST, *settings]
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert (tmp_path / "run" / "result.json").exists()
+        command = [sys.executable, "-m", "user_dgl", "config", QUICKSTART]
+        run = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert "Traceback" not in run.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):
+    assert _train("/proc/no-such/run") == 2
+    printed = capsys.readouterr()
+    assert "/proc/no-such/run: cannot be written" in printed.err
+    assert not printed.out
+
+
+def test_a_finished_run_of_changed_data(tmp_path, capsys):
+    edges = tmp_path / "edges.csv"
+    edges.write_text("a,b\nb,c\na,c\nx,y\ny,z\nx,z\n")
+    run = ["train", "--edges", str(edges), "--clusters", "2", f"output_dir={tmp_path / 'run'}"]
+    assert main([*run, "train.epochs=1"]) == 0
+    capsys.readouterr()
+    resumed = [*run, "train.epochs=1", "train.resume=true", "--quiet"]
+    assert main(resumed) == 0
+    printed = capsys.readouterr().out
+    assert "the run there is finished; nothing to do" in printed
+    assert "was changed" not in printed
+    later = (tmp_path / "run" / "result.json").stat().st_mtime + 5
+    os.utime(edges, (later, later))
+    assert main(resumed) == 0
+    assert "edges.csv was changed after this run: overwrite=true" in capsys.readouterr().out
+
+
+def test_empty_clusters_of_a_view_are_not_blamed_on_the_training(tmp_path, capsys):
+    edges, feat = tmp_path / "edges.csv", tmp_path / "features.csv"
+    edges.write_text("".join(f"{i},{(i + 1) % 20}\n" for i in range(20)))
+    feat.write_text("".join(f"{i % 2},{1 - i % 2},0\n" for i in range(20)))
+    files = ["--edges", str(edges), "--features", str(feat), "--clusters", "5"]
+    assert main(["train", *files, f"output_dir={tmp_path / 'run'}"]) == 0
+    printed = capsys.readouterr().out
+    assert "the others are empty; try a lower model.num_clusters" in printed
+
+
 def test_config_written_repeats_the_run(run_dir, tmp_path):
     again = tmp_path / "again"
     assert main(["train", str(run_dir / "config.yaml"), f"output_dir={again}"]) == 0
@@ -230,8 +277,11 @@ def test_convert_then_load_gives_the_same_data(tmp_path, capsys):
     (tmp_path / "features.csv").write_text("a,0,1\nb,1,0.5\nc,0,0\nd,2,0\n")
     files = {name: f"{tmp_path}/{name}.csv" for name in ("edges", "labels", "features")}
     overrides = ["data.kind=edge_list", *(f"data.{k}={v}" for k, v in files.items())]
-    assert main(["convert", QUICKSTART, *overrides, "--out", str(out)]) == 0
-    assert "4 nodes, 4 edges" in capsys.readouterr().out
+    noise = ["data.noise.kind=random_flip", "data.noise.rate=0.5"]
+    assert main(["convert", QUICKSTART, *overrides, *noise, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "4 nodes, 4 edges" in printed
+    assert "Note: the noise of the settings is not in the file" in printed
     text = load_data(load_config(None, overrides).data)
     binary = load_data(load_config(None, ["data.kind=npz", f"data.path={out}"]).data)
     assert binary.node_ids == text.node_ids == ("a", "b", "c", "d")
@@ -310,7 +360,7 @@ def test_resume_after_a_kill_equals_an_undisturbed_run(run_dir, tmp_path):
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     metrics = folder / "metrics.jsonl"
-    for _ in range(1200):
+    for _ in range(12_000):
         if metrics.exists() and len(metrics.read_text().splitlines()) >= 7:
             break
         time.sleep(0.01)

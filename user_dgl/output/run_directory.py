@@ -4,7 +4,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
@@ -22,7 +22,7 @@ from user_dgl.config.strict_yaml import parse_yaml
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.output.tables import csv_text
-from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.files import check_writable, write_atomically
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
 
 # Exceptions of NumPy and SciPy for a file that is cut off or has another format.
@@ -104,8 +104,8 @@ class RunDirectory:
         Raises
         ------
         InputError
-            The folder is not empty and neither ``train.resume`` nor ``overwrite`` is set, or it
-            holds no run or a run of other settings.
+            The folder cannot be written, is not empty and neither ``train.resume`` nor
+            ``overwrite`` is set, or it holds no run or a run of other settings.
         """
         path = self.path
         try:
@@ -113,6 +113,7 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
         if not occupied:
+            check_writable(path)
             return
         if config.train.resume:
             self.check_same_settings(config)
@@ -175,6 +176,11 @@ class RunDirectory:
     def finished(self) -> bool:
         """Return whether the run here has ended."""
         return (self.path / self.result_file).exists()
+
+    def newer(self, files: Iterable[Path]) -> list[Path]:
+        """Those of some files that were changed after the run here ended."""
+        ended = (self.path / self.result_file).stat().st_mtime
+        return [file for file in files if file.is_file() and file.stat().st_mtime > ended]
 
     def _holds_run(self) -> bool:
         """Return whether there are settings of a run, of any version, and traces of training."""

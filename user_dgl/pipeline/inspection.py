@@ -53,6 +53,8 @@ def inspect_data(config: Config) -> dict[str, Any]:
     graph, degree = data.graph, data.graph.degree.numpy()
     ids = _Names(data)
     notes = list(data.notes)
+    if config.data.noise.kind != "none":
+        notes.append("the graph is described without the noise that the settings add")
     order = np.argsort(-degree, kind="stable")[:_LARGEST_DEGREES]
     return {
         "format": _format(config),

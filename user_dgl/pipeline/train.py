@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from user_dgl.baselines import resolve_baseline
 from user_dgl.baselines.trainer import BaselineTrainer
 from user_dgl.config import Config, DistributedConfig
+from user_dgl.data.load import named_files
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.links.prediction import draw_examples, learn_links
@@ -65,7 +66,9 @@ def finished_result(
     run.check_may_enter(resolve_baseline(config)[0])
     if not (config.train.resume and run.finished()):
         return None
-    log(f"{output_dir}: the run there is finished; nothing to do")
+    log(f"Warning: {output_dir}: the run there is finished; nothing to do")
+    for file in run.newer(named_files(config.data)):
+        log(f"Warning: {file} was changed after this run: overwrite=true runs again with it")
     return run.read_result()
 
 

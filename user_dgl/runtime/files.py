@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,25 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         aside.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder in which no file can be made, by making one that disappears.
+
+    Of a folder that does not exist yet, the nearest one above that exists is asked.
+
+    Raises
+    ------
+    InputError
+    """
+    for each in (folder.absolute(), *folder.absolute().parents):
+        try:
+            if not each.exists():
+                continue
+            with tempfile.TemporaryFile(dir=each):
+                return
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def check_output_file(
@@ -79,6 +99,7 @@ def check_output_file(
         raise InputError(f"{file}: cannot be written: {error.strerror or error}") from None
     if not folder_is_there:
         raise InputError(f"{file.parent}: no such folder")
+    check_writable(file.parent)
     if is_kept:
         raise InputError(f"{file}: {option} names a file that is read: choose another name")
     if exists and not replace:

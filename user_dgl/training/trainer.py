@@ -217,6 +217,9 @@ class Trainer(GraphTrainer):
             labels_from = "consensus"
             assignments[labels_from] = clusters
             weight = torch.stack(final.weights).mean(0)
+        remedy = "more train.restarts or another train.lr"
+        if labels_from in ("kmeans", "code"):
+            remedy = "a lower model.num_clusters, as fewer groups of nodes differ"
         structure = self.model.structure
         if not config.learns_structure:
             # The view may be smoothed with a power of these weights.
@@ -236,7 +239,7 @@ class Trainer(GraphTrainer):
             engine=self.engine,
             device=device_name(self.device),
             epoch_seconds=list(progress.epoch_seconds),
-            warnings=empty_clusters(clusters, probs.shape[1]),
+            warnings=empty_clusters(clusters, probs.shape[1], remedy),
         )
 
     # -----------------------------------------------------------------------------------------
