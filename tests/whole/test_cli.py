@@ -25,6 +25,7 @@ from quick_runs import FAST, QUICKSTART
 from user_dgl.cli import main
 from user_dgl.config import Config, load_config, to_yaml
 from user_dgl.data import load_data
+from user_dgl.output.run_directory import RunDirectory
 
 RESULT_KEYS = {
     "task", "num_nodes", "num_observed_edges", "num_candidate_edges", "num_features",
@@ -187,6 +188,19 @@ def test_a_finished_run_of_changed_data(tmp_path, capsys):
     os.utime(edges, (later, later))
     assert main(resumed) == 0
     assert "edges.csv was changed after this run: overwrite=true" in capsys.readouterr().out
+
+
+def test_a_folder_in_which_another_run_writes(tmp_path, capsys):
+    folder = tmp_path / "run"
+    first = RunDirectory(folder)
+    with first.one_writer():
+        first.begin(load_config(QUICKSTART), None)
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        assert _train(folder, "overwrite=true", "train.epochs=1") == 2
+        assert f"{folder}: another run writes here" in capsys.readouterr().err
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert _train(folder, "overwrite=true", "train.epochs=1") == 0
+    assert _train(folder, "overwrite=true", "train.epochs=1") == 0
 
 
 def test_empty_clusters_of_a_view_are_not_blamed_on_the_training(tmp_path, capsys):

@@ -161,6 +161,11 @@ class _Run:
         if plan is None:
             return self._earlier_result
         run = RunDirectory(Path(plan.output_dir))
+        with run.one_writer():
+            return self._train(plan, run)
+
+    def _train(self, plan: _Plan, run: RunDirectory) -> dict[str, Any] | None:
+        ranks = self.ranks
         with self.stages.stage("receive"):
             data = self._receive_data(plan)
         self._check_memory(plan.config, data)

@@ -1,11 +1,12 @@
 """The output directory of a run, and the rules for using an existing one."""
 
+import fcntl
 import json
 import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -75,6 +76,7 @@ class RunDirectory:
 
     def __init__(self, path: Path):
         self.path = path
+        self._held: ExitStack | None = None
 
     def own_files(self) -> list[Path]:
         """Return all files that a run or its report writes, except the shards of a checkpoint."""
@@ -149,11 +151,12 @@ class RunDirectory:
         Raises
         ------
         InputError
-            The folder cannot be written.
+            The folder cannot be written, or another run writes there at this moment.
         """
         path = self.path
         try:
             path.mkdir(parents=True, exist_ok=True)
+            self._lock()
             if checkpoint is not None:
                 self._keep_metrics_until(checkpoint)
             else:
@@ -172,6 +175,30 @@ class RunDirectory:
             self.write_file(self.config_file, lambda file: file.write(text))
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+    @contextmanager
+    def one_writer(self) -> Iterator[None]:
+        """Let no other process write a run here, from `begin` to the end of this context."""
+        with ExitStack() as held:
+            self._held = held
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def _lock(self) -> None:
+        if self._held is None:
+            return
+        folder = os.open(self.path, os.O_RDONLY)
+        self._held.callback(os.close, folder)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{self.path}: another run writes here at this moment: choose another folder"
+            ) from None
+        except OSError:  # some file systems have no locks
+            pass
 
     def finished(self) -> bool:
         """Return whether the run here has ended."""

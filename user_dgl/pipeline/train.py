@@ -131,17 +131,18 @@ def train(
         )
     inputs = dataclasses.replace(inputs, config=trainer.config)
     log(inputs.summary(trainer.engine, output_dir))
-    with hooks.stop.listening(), stages.stage(config.model.kind, bar=False) as entry:
-        result = trainer.fit(checkpoint)
-        # The stage has the seconds of this process, so it has its epochs too.
-        before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
-        epochs = len(result.epoch_seconds) - before
-        entry |= {"epochs": epochs, "restarts": inputs.config.train.restarts}
-    sections = ResultSections.of(trainer.preparation)
-    sections.by_name.update(trainer.report_sections())
-    if examples is not None:
-        feat = None if inputs.data.feat is None else inputs.feat
-        with stages.stage("links"):
-            links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
-    del trainer  # it takes more memory than anything that follows
-    return write_outputs(run, inputs, result, sections, stages, log, links)
+    with run.one_writer():
+        with hooks.stop.listening(), stages.stage(config.model.kind, bar=False) as entry:
+            result = trainer.fit(checkpoint)
+            # The stage has the seconds of this process, so it has its epochs too.
+            before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
+            epochs = len(result.epoch_seconds) - before
+            entry |= {"epochs": epochs, "restarts": inputs.config.train.restarts}
+        sections = ResultSections.of(trainer.preparation)
+        sections.by_name.update(trainer.report_sections())
+        if examples is not None:
+            feat = None if inputs.data.feat is None else inputs.feat
+            with stages.stage("links"):
+                links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
+        del trainer  # it takes more memory than anything that follows
+        return write_outputs(run, inputs, result, sections, stages, log, links)
