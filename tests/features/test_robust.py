@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import norm, rankdata
+from scipy.stats import norm, rankdata, trim_mean
 
 from user_dgl.config import FeaturesConfig
 from user_dgl.errors import InputError
@@ -353,3 +353,45 @@ def test_only_columns_with_long_tails_take_scores():
     prepared = prepare_features(_csr(dense), AUTO).toarray()
     np.testing.assert_allclose(prepared[:, :4], _scaled(dense)[:, :4], atol=1e-4)
     assert np.abs(prepared[:, 4]).max() < 4
+
+
+# Shares of a whole -------------------------------------------------------------------------------
+
+
+def _shares(rows=300, columns=40):
+    return np.random.default_rng(0).dirichlet(np.full(columns, 0.05), rows) + 1e-6
+
+
+def test_shares_take_square_roots():
+    """Their Euclidean distance is that of Hellinger, in which no large share decides all."""
+    shares = _shares()
+    shares /= shares.sum(1, keepdims=True)
+    preparation = FeaturePreparation(FeaturesConfig(weighting="auto", row_norm="none"))
+    found = preparation.fit_transform(sp.csr_matrix(shares)).toarray()
+    roots = np.sqrt(shares)
+    expected = roots - trim_mean(roots, 0.05, axis=0)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert preparation.warnings == []
+    again = preparation.transform(sp.csr_matrix(shares[:9])).toarray()
+    np.testing.assert_allclose(again, found[:9], atol=1e-6)
+    # Percent are shares too, and rows of nodes without features stay empty and do not count.
+    shares[7] = 0
+    with_empty = preparation.fit_transform(sp.csr_matrix(100 * shares)).toarray()
+    assert not with_empty[7].any()
+    kept = np.arange(300) != 7
+    expected = 10 * (roots - trim_mean(roots[kept], 0.05, axis=0))
+    np.testing.assert_allclose(with_empty[kept], expected[kept], atol=1e-5)
+
+
+def test_what_are_no_shares():
+    shares = _shares()
+    for other in (
+        shares * np.linspace(1, 2, 300)[:, None],  # sums differ
+        shares - 0.01,  # some are below 0
+        np.random.default_rng(0).multinomial(500, np.full(5, 0.2), 300),  # counts
+        np.where(shares > 0.02, shares, 0) / np.where(shares > 0.02, shares, 0).sum(1)[:, None],
+    ):
+        columns, _ = robust_columns(sp.csr_matrix(other), "auto")
+        assert columns is None or not columns.takes_roots
+    columns, _ = robust_columns(sp.csr_matrix(shares / shares.sum(1)[:, None]), "robust")
+    assert not columns.takes_roots

@@ -5,10 +5,14 @@ components and every distance. Scaled columns count alike. Median and quartiles 
 few outliers do not move them (Rousseeuw and Croux, 1993), while they can shrink a column to nothing
 if its standard deviation is used.
 
-Shares of topics, amounts and counts per day have long tails: after scaling, a few nodes with large
-values decide the leading components, k-means and the bits of the features. Such columns are
-replaced by the normal scores of their ranks (van der Waerden, 1952), which keep the order of the
-values and have no outliers.
+Amounts and counts per day have long tails: after scaling, a few nodes with large values decide the
+leading components, k-means and the bits of the features. Such columns are replaced by the normal
+scores of their ranks (van der Waerden, 1952), which keep the order of the values and have no
+outliers.
+
+Shares of a whole, such as shares of topics, have long tails too, but many of them are nearly 0, and
+the ranks of these say nothing. Their square roots are taken, whose Euclidean distance is that of
+Hellinger, and which is usual for compositions (Legendre and Gallagher, 2001).
 
 Embeddings of texts or images have columns of similar scale, but a large mean in common (Mu and
 Viswanath, 2018), so that all cosines are near 1. Their columns are reduced by their trimmed means
@@ -30,7 +34,7 @@ from user_dgl.features.columns import LEAST_SPREAD, are_dense, are_whole, csr_of
 _MOST_DIFFERENT = 10.0
 # A column has a long tail if its standard deviation is larger than its spread by this factor: 1 for
 # a normal distribution, 1.4 for a Laplace one, 2 for a log-normal one of shape 1. Components,
-# embeddings and means of word vectors have 0.8 to 1.4, shares of topics mostly 2 to 20.
+# embeddings and means of word vectors have 0.8 to 1.4.
 _LONG_TAIL = 2.0
 # Values of a column between which normal scores are interpolated, at most.
 _MOST_KNOTS = 1_000
@@ -41,6 +45,10 @@ _FLOAT32 = np.finfo(np.float32)
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
 _TRIMMED = 0.05
+# Sums of shares differ by less than this share of their mean. With square roots and not normal scores
+# of ranks, the default has 14 to 17 points of NMI more on DBLP with shares of topics, 2 to 8 more on
+# Citeseer and ACM, and 4 less on Cora without noise.
+_SAME_SUM = 1e-3
 # Values that are scaled at once.
 _BLOCK = 2**22
 
@@ -94,6 +102,8 @@ class ScaledColumns:
         Infinite for a constant column, which becomes 0.
     keeps_empty : bool
         Whether rows without a non-zero stay so. They are of nodes without features.
+    takes_roots : bool
+        Whether the square roots of the values are centred and scaled. Values below 0 count as 0.
     long_tails : dict of int to NormalScores
         Columns that take normal scores instead, by position in ``places``.
     """
@@ -102,6 +112,7 @@ class ScaledColumns:
     centre: np.ndarray
     spread: np.ndarray
     keeps_empty: bool = False
+    takes_roots: bool = False
     long_tails: dict[int, NormalScores] = field(default_factory=dict)
 
     def scale(self, feat: sp.csr_matrix) -> sp.csr_matrix:
@@ -111,6 +122,8 @@ class ScaledColumns:
         step = max(1, _BLOCK // max(1, len(self.places)))
         for start in range(0, len(values), step):
             block = kept[start : start + step].toarray().astype(np.float64)
+            if self.takes_roots:
+                block = np.sqrt(block.clip(min=0))
             scaled = (block - self.centre) / self.spread
             for column, scores in self.long_tails.items():
                 scaled[:, column] = scores(block[:, column])
@@ -221,6 +234,8 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
       be counts, which the logarithm suits better; a warning names the column. If most features
       are not 0, candidates are also scaled if half of those that vary have long tails, or if the
       standard deviation of one is more than 10 times its spread.
+      Shares, which are real values of which most are above 0 and none below, with rows of the same
+      sum, take their square roots, less the trimmed mean of the column.
     - Others: none.
 
     Of the scaled columns, those with long tails take normal scores; all of them if half of those
@@ -238,6 +253,8 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
     candidates = _Candidates.of(feat)
     if candidates is None:
         return None, []
+    if weighting == "auto" and _are_shares(feat):
+        return _roots(feat), []
     if weighting == "robust":
         return candidates.scaled(), []
     dense, positive = are_dense(feat), feat.data.min() > 0
@@ -261,6 +278,32 @@ def robust_columns(feat: sp.csr_matrix, weighting: str) -> tuple[ScaledColumns |
         f"{why}: {len(columns.places)} columns are scaled by their median and "
         f"interquartile range{tails}; set features.weighting=none to leave them as they are"
     ]
+
+
+def _are_shares(feat: sp.csr_matrix) -> bool:
+    """Whether most values are above 0, none is below, and the rows (N,) sum to the same number.
+
+    Rows without a non-zero, of nodes without features, do not count.
+    """
+    if not are_dense(feat) or feat.data.min() < 0 or are_whole(feat):
+        return False
+    sums = (feat @ np.ones(feat.shape[1]))[np.diff(feat.indptr) > 0]
+    return bool(np.ptp(sums) <= _SAME_SUM * sums.mean())
+
+
+def _roots(feat: sp.csr_matrix) -> ScaledColumns:
+    """The square roots of all columns, less their trimmed means."""
+    roots = feat.astype(np.float64).sqrt()
+    places = np.arange(feat.shape[1])
+    values = some_rows(roots, np.flatnonzero(np.diff(feat.indptr)), places)
+    varies = np.isfinite(_spreads(values)[1])
+    return ScaledColumns(
+        places,
+        trim_mean(values, _TRIMMED, axis=0).astype(np.float32),
+        np.where(varies, 1, np.inf).astype(np.float32),
+        keeps_empty=True,
+        takes_roots=True,
+    )
 
 
 def _long_tails(feat: sp.csr_matrix, candidates: _Candidates) -> tuple[ScaledColumns, str] | None:
