@@ -45,9 +45,9 @@ _FLOAT32 = np.finfo(np.float32)
 _NORMAL_IQR = 1.349
 # Share of the values of a column that its trimmed mean leaves out at either end.
 _TRIMMED = 0.05
-# Sums of shares differ by less than this share of their mean. With square roots and not normal scores
-# of ranks, the default has 14 to 17 points of NMI more on DBLP with shares of topics, 2 to 8 more on
-# Citeseer and ACM, and 4 less on Cora without noise.
+# Sums of shares differ by less than this share of their mean. With square roots in place of normal
+# scores of ranks, the default has 14 to 17 points of NMI more on DBLP with shares of topics, 2 to 8
+# more on Citeseer and ACM, and 4 less on Cora without noise.
 _SAME_SUM = 1e-3
 # Values that are scaled at once.
 _BLOCK = 2**22
