@@ -395,3 +395,43 @@ def test_what_are_no_shares():
         assert columns is None or not columns.takes_roots
     columns, _ = robust_columns(sp.csr_matrix(shares / shares.sum(1)[:, None]), "robust")
     assert not columns.takes_roots
+
+
+def test_shares_may_be_rounded():
+    shares = _shares(columns=30)
+    rounded = np.round(shares / shares.sum(1, keepdims=True), 3) + 1e-4
+    columns, _ = robust_columns(sp.csr_matrix(rounded), "auto")
+    assert columns.takes_roots
+
+
+@pytest.mark.parametrize("large", ["time", "pressure", "constant", "alone", "same", "one row"])
+def test_a_large_column_does_not_make_shares(large):
+    """The sums of rows differ little beside their mean, but as much as the large column."""
+    rng = np.random.default_rng(0)
+    others = rng.normal(5, 1, (300, 5))
+    first = {
+        "time": 1.7e9 + 8.6e5 * rng.random(300),
+        "pressure": 101_325 + 50 * rng.random(300),
+        "constant": np.full(300, 1e6),
+    }.get(large, 1000 + rng.random(300))
+    table = np.column_stack([first, others])
+    if large == "alone":
+        table = table[:, :1]
+    elif large == "same":
+        table = np.full((300, 4), 0.25)
+    elif large == "one row":
+        table = np.array([[0.2, 0.3, 0.5]])
+    columns, warnings = robust_columns(sp.csr_matrix(table), "auto")
+    assert columns is None or not columns.takes_roots
+    if large in ("time", "pressure"):
+        assert "very different scale" in warnings[0]
+
+
+def test_shares_at_the_centre_become_no_direction():
+    """Most rows are those of texts without words, which have the same share of every topic."""
+    shares = _shares(columns=100)
+    shares /= shares.sum(1, keepdims=True)
+    shares[:290] = 0.01
+    found = prepare_features(sp.csr_matrix(shares), FeaturesConfig(weighting="auto"))
+    assert found[:290].nnz == 0
+    assert found[290:].nnz

@@ -33,9 +33,9 @@ class FeaturesConfig(Section):
         "sparse 0/1 features and sparse counts, log for other non-negative features; the dense "
         "columns of mostly non-zero features with a negative value are reduced by their trimmed "
         "mean; robust for dense real-valued columns whose scales differ by more than the factor "
-        "10, or that have outliers; standardised words become 0 and 1 again. With row_norm=l2, "
-        "auto and robust give a dense table of few columns one more, so that rows keep their "
-        "position.",
+        "10, or that have outliers; square roots of shares of a whole, less their trimmed mean; "
+        "standardised words become 0 and 1 again. With row_norm=l2, auto and robust give a dense "
+        "table of few columns one more, so that rows keep their position.",
         choices=("none", "tf_idf", "log", "robust", "auto"),
     )
     max_abs_scale: bool = key(

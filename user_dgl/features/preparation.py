@@ -36,6 +36,8 @@ def prepare_features(feat: sp.spmatrix, config: FeaturesConfig) -> sp.csr_matrix
        ``auto`` chooses from the values. More than 64 real-valued columns with two values each, of
        which the higher one is rare, as words have after they were standardised, are turned into 0
        and 1 first (`user_dgl.features.indicators`).
+       Shares of a whole, whose rows have the same sum, take their square roots, less the trimmed
+       mean of the column; values below 0 of other rows count as 0.
        Dense real-valued columns of very different scale or with outliers are scaled as by
        ``robust``. For the others: if a value is negative, there is no weighting, and if more than
        half of the entries are not zero, dense columns are reduced by their trimmed mean, except in
