@@ -106,8 +106,9 @@ def constant_of(components: torch.Tensor, filled: torch.Tensor, held: Rows) -> f
     without it, and 98 with it; and the number of clusters is found one too small without it, as K
     clusters around a mean of 0 span K - 1 dimensions. On citation graphs with real values, where
     clusters are of similar size, the mean NMI is the same with and without it. Constants of 0.2 and
-    0.3 differ little; 0.15 is too little for some graphs with 40 columns. The critic compares nodes without it: with it, 3 to 5 points of NMI are lost
-    where half of the edges are noise and there are 40 to 60 columns.
+    0.3 differ little; 0.15 is too little for some graphs with 40 columns. The critic compares nodes
+    without it: with it, 3 to 5 points of NMI are lost where half of the edges are noise and there
+    are 40 to 60 columns.
 
     Parameters
     ----------
