@@ -87,6 +87,8 @@ class Mutant:
 
 _KEYS = {field.name for field in fields(Mutant)} - {"place"}
 _NEEDED = _KEYS - {"timeout_kills"}
+# Seconds that the tests of unchanged code get at least, which include the start of pytest.
+_LEAST_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -359,7 +361,7 @@ def check(mutants: list[Mutant], root: Path, jobs: int, timeout: float) -> int:
         for copy in copies:
             check_imports(copy, (mutant.file for mutant in mutants))
         tests = tests_of(mutants)
-        status, output = run_tests(copies[0], tests, timeout * len(tests))
+        status, output = run_tests(copies[0], tests, max(timeout, _LEAST_TIMEOUT) * len(tests))
         if status != _PASSED:
             said = first_failure(output) or (output.strip().splitlines() or ["no output"])[-1]
             raise InputError(f"the tests must pass without a change, and do not: {said}")

@@ -191,3 +191,18 @@ def test_entries_of_registries_count_where_the_settings_name_them(toy, monkeypat
     entry = 'PARTS = {"a": 1, "b": 2}\n\n\ndef run(name):\n    return PARTS[name]\n'
     assert toy(entry) == toy(entry.replace("2", "3"))
     assert toy(entry) != toy(entry.replace("1", "3"))
+
+
+def test_a_cell_under_attack_reads_the_attacked_graph_from_a_file():
+    attacked = config_of("data.noise.kind=metattack", "data.noise.rate=0.1")
+    reads = ("user_dgl.perturb.stored", "stored_graph")
+    assert reads in symbols("user-dgl", "default", attacked)
+    assert reads not in symbols("perturb", "default", attacked)
+    assert ("user_dgl.perturb.metattack", "attack_steps") in symbols("perturb", "default", attacked)
+
+
+def test_labels_made_from_communities_count():
+    made = ("reproduction.inputs", "write_labels")
+    for labels, counts in (("x.json.gz", True), ("x.csv", False)):
+        config = config_of("data={kind: edge_list, edges: x.csv}", f"data.labels={labels}")
+        assert (made in symbols("user-dgl", "default", config)) == counts

@@ -288,10 +288,13 @@ def _run_all(
                     add_rows(results, [result_row(cell, result, *state.digests[cell.key])])
                     outcome.done += 1
                 bar.update()
-        except KeyboardInterrupt:
-            outcome.interrupted = True
+        except BaseException as error:
+            # Without this, all other cells would still run, and none of them would be written.
             pool.shutdown(wait=False, cancel_futures=True)
             children.stop()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            outcome.interrupted = True
 
 
 def _train(cell: Cell, results: Path, children: Children) -> dict:

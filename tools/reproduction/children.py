@@ -51,7 +51,11 @@ class Children:
                 return
             file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)
-            write()
+            try:
+                write()
+            except BaseException:
+                file.unlink(missing_ok=True)  # half a file would be taken for a whole one
+                raise
             self._made.add(file)
 
     def user_dgl(self, arguments: list[str]) -> float:

@@ -45,11 +45,26 @@ _ENTRIES = {
         ("reproduction.defence", "write_inputs"),
         ("reproduction.deeprobust_models", "main"),
     ),
+    # The attack of a cell, which is made once for all methods.
+    "perturb": (
+        ("user_dgl.pipeline.inputs", "load_noisy_data"),
+        ("user_dgl.perturb.stored", "write_graph"),
+    ),
+}
+# Functions that compute a cell too, with these settings.
+_FURTHER: dict[Symbol, Callable[[Config], bool]] = {
+    ("reproduction.inputs", "write_labels"): lambda config: (
+        ".json.gz" in (config.data.labels or "")
+    ),
 }
 # Registries, and the keys that a cell takes from them.
 _REGISTRIES: dict[Symbol, Callable[[str, str, Config], set[str]]] = {
     ("user_dgl.config.data", "DATA_KINDS"): lambda by, method, config: {config.data.kind},
-    ("user_dgl.config.data", "NOISE_KINDS"): lambda by, method, config: {config.data.noise.kind},
+    ("user_dgl.config.data", "NOISE_KINDS"): lambda by, method, config: {
+        config.data.noise.kind,
+        # The cell reads the attacked graph from a file.
+        *(["file"] if config.data.noise.kind == "metattack" and by == "user-dgl" else []),
+    },
     ("user_dgl.config.model", "ENCODERS"): lambda by, method, config: (
         {config.model.encoder} if by in ("user-dgl", "defence", "deeprobust") else set()
     ),
@@ -88,28 +103,33 @@ def symbols(by: str, method: str, config: Config) -> set[Symbol]:
     return set(_reached(by, *_rules(by, method, config)))
 
 
-def _rules(by: str, method: str, config: Config) -> tuple[tuple, tuple[str, ...]]:
-    """The keys that a cell takes from each registry, and the modules that it does not run."""
+def _rules(
+    by: str, method: str, config: Config
+) -> tuple[tuple, tuple[str, ...], tuple[Symbol, ...]]:
+    """The keys that a cell takes from each registry, modules not run, and further functions run."""
     picked = tuple(
         (name, frozenset(pick(by, method, config))) for name, pick in _REGISTRIES.items()
     )
-    return picked, tuple(name for name, holds in _ONLY_WITH.items() if not holds(config))
+    left_out = tuple(name for name, holds in _ONLY_WITH.items() if not holds(config))
+    return picked, left_out, tuple(symbol for symbol, holds in _FURTHER.items() if holds(config))
 
 
 @cache
-def _digest(by: str, picked: tuple, left_out: tuple[str, ...]) -> str:
-    reached = _reached(by, picked, left_out)
+def _digest(by: str, picked: tuple, left_out: tuple[str, ...], further: tuple[Symbol, ...]) -> str:
+    reached = _reached(by, picked, left_out, further)
     read = {name for definition in reached.values() for name in definition.attributes}
     content = [[*symbol, definition.digest] for symbol, definition in sorted(reached.items())]
     defaults = [[path, value] for path, value in _defaults() if path.split(".")[-1] in read]
     return _sha(json.dumps([content, defaults]))[:12]
 
 
-def _reached(by: str, picked: tuple, left_out: tuple[str, ...]) -> "dict[Symbol, _Definition]":
+def _reached(
+    by: str, picked: tuple, left_out: tuple[str, ...], further: tuple[Symbol, ...]
+) -> "dict[Symbol, _Definition]":
     """Follow the names from the entries of a cell, and return each definition."""
     rules: dict[Symbol, frozenset[str]] = dict(picked)
     found: dict[Symbol, _Definition] = {}
-    waiting = list(_ENTRIES[by])
+    waiting = [*_ENTRIES[by], *further]
     while waiting:
         symbol = waiting.pop()
         module, name = symbol

@@ -87,21 +87,18 @@ def _rows_of(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return rows of the floors and of each method with finished cells, and their differences.
 
-    The floor of a difference is the one of the highest mean NMI at its rate.
+    The floors are those of the method with most rows. The floor of a difference is the one of the
+    highest mean NMI at its rate, of the method itself.
     """
     of_set = rows[rows["dataset"] == dataset]
-    body: list[list[str]] = []
     gains: list[list[str]] = []
+    body = _floors_of(of_set, _planned(cells, dataset, "default"))
     for method in METHODS:
         chosen = of_set[of_set["method"] == method]
         if chosen.empty:
             continue
         planned = _planned(cells, dataset, method)
         known = [floor for floor in FLOORS if chosen[f"{floor}_nmi"].notna().any()]
-        if not body:
-            body += [
-                [_code(FLOORS[floor]), *by_rate(chosen, f"{floor}_nmi", planned)] for floor in known
-            ]
         name = f"`configs/{config_name(cells[0].table, dataset, method)}`"
         body.append([name, *by_rate(chosen, "nmi", planned)])
         gain = [name]
@@ -115,6 +112,17 @@ def _rows_of(
             gain += paired_by_rate(at_rate, differences(at_rate, best), {rate: seeds})
         gains.append(gain)
     return body, gains
+
+
+def _floors_of(of_set: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
+    """Rows of the floors that the method with most rows has; the default's settings come first."""
+    if of_set.empty:
+        return []
+    counts = of_set["method"].value_counts()
+    counts["default"] = counts.get("default", 0) + 0.5
+    chosen = of_set[of_set["method"] == counts.idxmax()]
+    known = [floor for floor in FLOORS if chosen[f"{floor}_nmi"].notna().any()]
+    return [[_code(FLOORS[floor]), *by_rate(chosen, f"{floor}_nmi", planned)] for floor in known]
 
 
 def _code(floor: str) -> str:

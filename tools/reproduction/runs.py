@@ -12,6 +12,7 @@ import user_dgl
 from reproduction import deeprobust_models, inputs, pyagc_models, rivals
 from reproduction import defence as defence_script
 from reproduction.children import Children
+from reproduction.code_digest import code_digest
 from user_dgl.config import load_config
 from user_dgl.config.schema import to_plain
 
@@ -40,7 +41,8 @@ def training(cell, settings: list[str], results: Path, children: Children) -> di
     if cell.kind == "metattack":
         # An attack takes longer than a training, so it is made once for all methods.
         config = load_config(cell.config, cell.settings)
-        recipe = json.dumps([user_dgl.__version__, cell.seed, to_plain(config)["data"]])
+        code = code_digest("perturb", cell.method, config)
+        recipe = json.dumps([code, cell.seed, to_plain(config)["data"]])
         recipe = hashlib.sha256(recipe.encode()).hexdigest()[:8]
         name = f"{cell.dataset}-{cell.rate}-seed{cell.seed}-{recipe}.npz"
         file = (results / "attacked" / name).resolve()
