@@ -137,9 +137,9 @@ class GraphCleaner(BaseEstimator):
         )
         for warning in cleaned.warnings:
             warnings.warn(warning, stacklevel=2)
+        kept = kept_edges(cleaned.pairs(), threshold, top_k)  # raises where none is left
         names = pd.RangeIndex(held.graph.num_nodes) if held.names is None else held.names
-        self.node_names_ = names.to_numpy()
-        self._kept = kept_edges(cleaned.pairs(), threshold, top_k)
+        self.node_names_, self._kept = names.to_numpy(), kept
         self.adjacency_ = (self._kept + self._kept.T).tocsr()
         both = self.adjacency_.tocoo()
         self.edge_index_ = np.stack([both.row, both.col]).astype(np.int64)

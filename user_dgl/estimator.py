@@ -162,9 +162,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
             `user_dgl.data.graph_objects.read_objects`.
         features : scipy sparse, ndarray, Tensor or DataFrame (N, F), optional
             The rows of a DataFrame with an index are matched to the nodes by name. None:
-            ``ndata["feat"]`` of a DGLGraph or ``x`` of a graph of PyTorch Geometric; if there is
-            none, the neighbours of a node serve as its features. A vector (N,) is taken as ``y``,
-            because scikit-learn passes classes as the second argument.
+            ``ndata["feat"]`` of a DGLGraph or ``x`` of a graph of PyTorch Geometric. If there is
+            none, the encoder ``smooth``, which the default has, clusters the nodes by the edges
+            alone, and other encoders get the neighbours of a node as its features. A vector (N,) is
+            taken as ``y``, because scikit-learn passes classes as the second argument.
         y : ignored
 
         Returns
@@ -214,7 +215,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
             del self.feature_names_in_
         self.weight_unit_, self._weighted = graph.unit, graph.weight is not None
         self._preparation = prepared.preparation
-        self._from_edges, self._encoder = prepared.from_edges, encoder
+        self._from_edges = prepared.from_edges
+        # An encoder that found no categories would learn them from new nodes.
+        self._encoder = encoder if encoder is not None and encoder.columns else None
         self._out_of_sample = OutOfSample(trainer, result, prepared.feat)
         return self
 
@@ -324,11 +327,16 @@ class USERClustering(ClusterMixin, BaseEstimator):
         Parameters
         ----------
         pairs : array-like of int (P, 2)
-            Nodes of the fit.
+            Nodes of the fit: their names if these are whole numbers (``node_names_``), else their
+            positions.
 
         Returns
         -------
         float64 ndarray (P,)
+
+        Raises
+        ------
+        InputError
         """
         check_is_fitted(self)
         ends, num_nodes = as_array(pairs, "pairs"), len(self.labels_)
@@ -339,7 +347,14 @@ class USERClustering(ClusterMixin, BaseEstimator):
                 f"pairs: expected whole numbers of shape (P, 2), got shape {ends.shape} and type "
                 f"{ends.dtype}"
             )
-        if len(ends) and not 0 <= ends.min() <= ends.max() < num_nodes:
+        names = pd.Index(self.node_names_, tupleize_cols=False)
+        if names.dtype.kind in "iu" and not names.equals(pd.RangeIndex(num_nodes)):
+            place = names.get_indexer(ends.ravel()).reshape(ends.shape)
+            if (place < 0).any():
+                unknown = ends[place < 0][0]
+                raise InputError(f"pairs: no node {unknown} in the fit, see node_names_")
+            ends = place
+        if not 0 <= ends.min() <= ends.max() < num_nodes:
             raise InputError(
                 f"pairs: nodes {ends.min()}..{ends.max()}, and the fit had 0..{num_nodes - 1}"
             )
@@ -429,7 +444,15 @@ def _weights(
     matrix.eliminate_zeros()
     if not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
         raise InputError(f"{name}: negative, NaN or infinite weights: remove them")
-    if isinstance(values, pd.DataFrame) and not is_default(values.columns):
+    numbers = pd.RangeIndex(num_columns)
+    if isinstance(values, pd.DataFrame) and is_default(values.columns):
+        if not fitted.equals(numbers) and not len(fitted.difference(numbers)):
+            raise InputError(
+                f"{name}: the nodes of the fit are the numbers 0, 1, 2, ... in another order "
+                "(node_names_), and columns without names could belong to the numbers or to that "
+                f"order: name the columns, {name}.columns = list(...)"
+            )
+    elif isinstance(values, pd.DataFrame):
         matrix = matrix[
             :, positions_of(fitted, values.columns, "the fit", f"the columns of {name}")
         ]

@@ -33,8 +33,10 @@ def test_frame():
     again = as_table(new, "x", encoder).matrix.toarray()
     # A new value has 0 in all columns.
     np.testing.assert_array_equal(again[:, 1:4], [[1, 0, 1], [0, 0, 0], [1, 1, 0]])
-    with pytest.raises(InputError, match="categories in column 'kind', and the fit had"):
+    with pytest.raises(InputError, match="column 'colour' has numbers, and none of them"):
         as_table(FRAME.assign(colour=1), "x", encoder)
+    with pytest.raises(InputError, match="categories in column 'kind', and the fit had"):
+        as_table(FRAME.drop(columns="colour"), "x", encoder)
     held = read_objects(nx.path_graph(3), FRAME, CategoryEncoder())
     np.testing.assert_array_equal(held.feat.toarray(), ENCODED)
     assert "became 4 columns" in held.notes[0]

@@ -40,18 +40,37 @@ def _networkx(kind=nx.Graph):
     return graph
 
 
+class _Attributes(dict):
+    """Attributes of nodes or edges as igraph has them."""
+
+    def attributes(self):
+        return list(self)
+
+
 def _igraph(name=True):
-    igraph = pytest.importorskip("igraph")
-    graph = igraph.Graph(n=4, edges=NUMBERED.T.tolist())
+    """A graph of igraph, or what is read of it where igraph is not installed."""
+    try:
+        import igraph
+    except ImportError:
+        graph = SimpleNamespace(
+            vcount=lambda: 4, get_edgelist=lambda: list(map(tuple, NUMBERED.T.tolist())),
+            is_directed=lambda: False, vs=_Attributes(), es=_Attributes(),
+        )  # fmt: skip
+    else:
+        graph = igraph.Graph(n=4, edges=NUMBERED.T.tolist())
     if name:
         graph.vs["name"] = NAMES
     return graph
 
 
 def _pyg(**more):
-    data = pytest.importorskip("torch_geometric.data")
-    both = np.hstack([NUMBERED, NUMBERED[::-1]])
-    return data.Data(edge_index=torch.from_numpy(both), **more)
+    """A graph of PyTorch Geometric, or what is read of it where that is not installed."""
+    more["edge_index"] = torch.from_numpy(np.hstack([NUMBERED, NUMBERED[::-1]]))
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        return SimpleNamespace(keys=lambda: list(more), **more)
+    return Data(**more)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +239,11 @@ class _Heterogeneous:
         (np.array([[0, 1], [1, 0]]), None, "matrix of two nodes or two pairs of nodes"),
         (np.ones((3, 4)), None, r"expected a square .* got shape \(3, 4\)"),
         (object(), None, "got object of shape"),
-        ({0: [1], 1: [0]}, None, "got dict of shape"),
+        ({0: [1], 1: [0]}, None, "got dict: give a square matrix"),
+        ({("a", "b"): 2.0, ("b", "c"): 1.0}, None, "got dict: give a square matrix"),
+        (pd.DataFrame([(0, 1), (1, 2)]), None, "matrix of two nodes or two pairs of nodes"),
+        (pd.DataFrame([("a", "b"), ("b", "c")]), None, "matrix of two nodes or two pairs of"),
+        (_adjacency(), np.ma.masked_equal(np.arange(4.0)[:, None], 2), "missing .masked. cells"),
         ("edges.csv", None, "got str of shape"),
         ([(0, 1, 5), (1, 2, 3), (2, 0, 4)], None, "some are no pairs"),
         ([(0, 1), (1,)], None, "some are no pairs"),
@@ -261,3 +284,40 @@ def test_graphs_stay_as_they_are():
     read_objects(frame, FEAT)
     assert list(graph) == NAMES
     assert frame.equals(pd.DataFrame(_adjacency(), NAMES, NAMES))
+
+
+def test_entries_at_one_place_are_summed_in_every_format():
+    """As SciPy does wherever it reads them; the matrix of the caller stays as it is."""
+    places = np.array([0, 0, 0, 1]), np.array([1, 1, 1, 2])
+    coo = sp.coo_matrix((np.ones(4), places), shape=(3, 3))
+    csr = sp.csr_matrix((np.ones(4), places[1], [0, 3, 4, 4]), shape=(3, 3))
+    tensor = torch.sparse_coo_tensor(np.stack(places), np.ones(4), (3, 3))
+    for matrix in (coo, csr, tensor, coo.toarray()):
+        held = read_objects(matrix)
+        np.testing.assert_allclose(held.graph.weight, [1.5, 0.5])
+    assert (coo.nnz, csr.nnz) == (4, 4)
+
+
+def test_what_is_not_read_is_said():
+    graph = dgl.graph((NUMBERED[0], NUMBERED[1]))
+    graph.edata["w"] = torch.ones(3)
+    assert "edata has w and no weights" in " ".join(read_objects(graph).notes)
+    assert "has edge_attr and no weights" in " ".join(read_objects(_pyg(edge_attr=1)).notes)
+    table = pd.DataFrame({"id": [7, 8, 9, 6], "x": [1.0, 2, 3, 4], "label": [0, 1, 0, 1]})
+    notes = read_objects(_adjacency(), table).notes
+    assert notes == [
+        "features: column 'id', 'label' is used as a feature: drop it if it holds classes or ids "
+        "of the nodes"
+    ]
+
+
+@pytest.mark.parametrize("formats", ["csc", ["csr", "csc"]])
+def test_a_dglgraph_in_one_sparse_format(formats):
+    graph = dgl.graph((NUMBERED[0], NUMBERED[1]))
+    graph.edata["weight"] = torch.tensor([1.0, 2.0, 3.0])
+    held = read_objects(graph.formats(formats))
+    np.testing.assert_allclose(held.graph.weight, [0.5, 1, 1.5])
+
+
+def test_numbers_of_nodes_without_a_sign():
+    assert read_objects(NUMBERED.astype(np.uint32)).graph.num_nodes == 4

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from user_dgl.data.categories import CategoryEncoder
 from user_dgl.data.tables import as_table, is_default, positions_of
 from user_dgl.errors import InputError
 
@@ -94,3 +95,26 @@ def test_names_that_differ(wanted, given, message):
 def test_positions():
     place = positions_of(pd.Index(["b", "a"]), pd.Index(["a", "b"]), "what", "there")
     assert place.tolist() == [1, 0]
+
+
+def test_sparse_columns_of_booleans_and_numbers():
+    frame = pd.DataFrame({"a": [0, 2, 0], "b": [False, True, False]})
+    sparse = frame.astype({"a": "Sparse[int]", "b": "Sparse[bool]"})
+    np.testing.assert_array_equal(as_table(sparse, "x").matrix.toarray(), [[0, 0], [2, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("layout", [torch.Tensor.to_dense, torch.Tensor.to_sparse])
+def test_half_precision(layout):
+    matrix = as_table(layout(torch.eye(2).half().to_sparse()), "x").matrix
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    np.testing.assert_array_equal(dense, np.eye(2))
+
+
+def test_categories_are_those_of_the_fit():
+    """What the cells of new rows look like does not matter, and text elsewhere is refused."""
+    encoder = CategoryEncoder()
+    as_table(pd.DataFrame({"x": [1.0, 2, 3], "grade": [1, 2, "A"]}), "features", encoder)
+    new = as_table(pd.DataFrame({"x": [5.0], "grade": [2]}), "features", encoder)
+    np.testing.assert_array_equal(new.matrix.toarray(), [[5, 0, 1, 0]])
+    with pytest.raises(InputError, match="column 'x' has text"):
+        as_table(pd.DataFrame({"x": ["unknown"], "grade": [2]}), "features", encoder)

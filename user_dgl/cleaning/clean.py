@@ -138,6 +138,7 @@ def clean(
     if posterior is None:
         ones = np.ones(graph.num_edges, dtype=np.float32)
         own = graph.edge_weight.numpy()
+        warnings.append("too few edges to judge: every edge keeps its weight")
         return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None, tuple(warnings))
     if posterior.note is not None:
         warnings.append(posterior.note)

@@ -38,8 +38,8 @@ class CategoryEncoder:
         Raises
         ------
         InputError
-            A cell is missing, a column has other values in nearly every row, or the columns are not
-            those of the fit.
+            A cell is missing, a column has other values in nearly every row, the columns are not
+            those of the fit, or a column has numbers that are no categories of the fit.
         """
         missing = frame.isna().to_numpy()
         if missing.any():
@@ -60,7 +60,25 @@ class CategoryEncoder:
                 f"{name}: categories in column {some([*map(repr, frame.columns)]) or 'none'}, and "
                 f"the fit had them in {some([*map(repr, self.columns)]) or 'none'}"
             )
+        else:
+            self._check_codes(frame, cells, name)
         return sp.csr_matrix(self._encoder.transform(cells.to_numpy(dtype=object)))
+
+    def _check_codes(self, frame: pd.DataFrame, cells: pd.DataFrame, name: str) -> None:
+        """Refuse a column of numbers of which the fit knows none: they may be codes of the values.
+
+        Values of text that the fit did not have are new ones.
+        """
+        assert self._encoder is not None
+        for place, known in enumerate(self._encoder.categories_):
+            column = frame.iloc[:, place]
+            if not pd.api.types.is_numeric_dtype(column) or not len(column):
+                continue
+            if not np.isin(cells.iloc[:, place].to_numpy(dtype=object), known).any():
+                raise InputError(
+                    f"{name}: column {frame.columns[place]!r} has numbers, and none of them is a "
+                    f"category of the fit, such as {known[0]!r}: give the values themselves"
+                )
 
     @staticmethod
     def _check_repeated(cells: pd.DataFrame, name: str) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from user_dgl.data.attributed_graph import AttributedGraph
+from user_dgl.data.attributed_graph import AttributedGraph, some
 from user_dgl.data.categories import CategoryEncoder
+from user_dgl.data.edge_list.names import is_id, is_label_of_table
 from user_dgl.data.formats.dgl_file import Parts, graph_of
 from user_dgl.data.reading.matrices import (
     as_features,
@@ -130,9 +131,19 @@ def read_objects(
         if order is not None:
             feat = feat[order]
     notes = [f"adjacency: {note}" for note in held.notes]
+    suspects = [shown(n) for n in _names(columns) if is_label_of_table(n) or is_id(n)]
+    if suspects:
+        notes.append(
+            f"features: column {some(suspects)} is used as a feature: drop it if it holds classes "
+            "or ids of the nodes"
+        )
     if encoder is not None and encoder.columns:
         notes.append(f"features: {encoder.note()}")
     return HeldData(held.graph, feat, names, columns, notes)
+
+
+def _names(columns: np.ndarray | None) -> list[str]:
+    return [] if columns is None else list(columns)
 
 
 def _matched(
@@ -147,7 +158,8 @@ def _matched(
             raise InputError(
                 "features: the nodes are the numbers 0, 1, 2, ... in another order, and rows "
                 "without names could belong to the numbers or to that order: give a DataFrame "
-                "whose index has the nodes"
+                "whose index has the nodes (an index 0, 1, 2, ... counts as no names: make it a "
+                "list of the numbers, features.index = list(features.index))"
             )
         return names, None
     if names is not None:
@@ -166,6 +178,9 @@ def _graph(adjacency: Any, table: Table | None) -> HeldGraph:
     if isinstance(adjacency, pd.DataFrame):
         return _of_frame(adjacency, table)
     kind = type(adjacency).__name__
+    if isinstance(adjacency, dict) and not sp.issparse(adjacency):
+        # As a collection it would be its keys: the pairs without their weights, or the nodes.
+        raise InputError(f"adjacency: got {kind}: {_FORMS}")
     if isinstance(adjacency, Collection) and not hasattr(adjacency, "shape"):
         adjacency = list(adjacency)  # for example the edges of a graph of networkx
         if tuple in set(map(type, adjacency)):
@@ -186,8 +201,19 @@ def _graph(adjacency: Any, table: Table | None) -> HeldGraph:
             return _of_edge_index(array, table)
         if columns == 2 and array.dtype.kind in "iuUO":
             return _of_pairs(array[:, 0], array[:, 1], table)
-    graph, notes = graph_from_matrix(as_matrix(array, "adjacency"), "adjacency")
+    graph, notes = graph_from_matrix(_summed(as_matrix(array, "adjacency")), "adjacency")
     return HeldGraph(graph, notes=notes)
+
+
+def _summed(matrix: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
+    """Sum entries that a sparse matrix has at one place, as SciPy does wherever it reads them."""
+    if not sp.issparse(matrix):
+        return matrix
+    rows = sp.csr_matrix(matrix)
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # it may share its entries with the caller's matrix
+        rows.sum_duplicates()
+    return rows
 
 
 def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
@@ -201,7 +227,15 @@ def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
             "edges, give the two columns with the ends: adjacency[[A, B]]"
         )
     names = None
-    if not (is_default(frame.index) and is_default(frame.columns)):
+    named = not (is_default(frame.index) and is_default(frame.columns))
+    if num_rows == 2 and (not named or is_default(frame.index)):
+        kinds = {kind.kind if isinstance(kind, np.dtype) else "O" for kind in frame.dtypes}
+        if kinds <= set("iuUO"):
+            raise InputError(
+                "adjacency: a DataFrame (2, 2) is a matrix of two nodes or two pairs of nodes: "
+                "give a SciPy matrix for the first, a list of tuples for the second"
+            )
+    if named:
         names = frame.index
         place = positions_of(names, frame.columns, "its index", "the columns of adjacency")
         frame = frame.iloc[:, place]
@@ -219,7 +253,7 @@ def _of_edge_index(
     if num_nodes is None and table is not None:
         num_nodes = table.matrix.shape[0]
     if num_nodes is None:
-        num_nodes = int(edge_index.max(initial=-1)) + 1
+        num_nodes = int(edge_index.max()) + 1 if edge_index.size else 0
     u, v = edge_index
     graph, notes = graph_from_entries(num_nodes, u, v, weight)
     return HeldGraph(graph, notes=notes)
@@ -294,14 +328,27 @@ def _of_dgl(adjacency: Any, table: Table | None) -> HeldGraph:
         raise InputError(
             "adjacency: a DGLGraph of several types of nodes or edges: give a homogeneous one"
         )
-    # Weights are in the order of the ids of the edges.
-    u, v = (end.cpu().numpy() for end in adjacency.edges(order="eid"))
+    # Weights are in the order of the ids of the edges. A graph that is kept in one sparse format
+    # only does not list its edges.
+    listed = adjacency.formats(["coo", "csr", "csc"])
+    u, v = (end.cpu().numpy() for end in listed.edges(order="eid"))
     weight = adjacency.edata.get("weight")
     if weight is not None:
         weight = as_array(weight, "adjacency.edata['weight']")
     parts = Parts(adjacency.num_nodes(), u, v, weight, None, None)
     graph, notes = graph_of(parts, "adjacency")
+    if weight is None:
+        notes = [*notes, *_not_read("edata", adjacency.edata, "edata['weight']")]
     return HeldGraph(graph, feat=adjacency.ndata.get("feat"), notes=notes)
+
+
+def _not_read(where: str, found: Collection[str], wanted: str) -> list[str]:
+    """Say that a graph has data of its edges, and that they are not read as weights."""
+    # DGL keeps ids in names that start with an underscore.
+    names = sorted(name for name in found if not name.startswith("_"))
+    if not names:
+        return []
+    return [f"{where} has {some(names)} and no weights: nothing is read from it; set {wanted}"]
 
 
 def _is_networkx(adjacency: Any) -> bool:
@@ -362,7 +409,8 @@ def _of_pyg(adjacency: Any, table: Table | None) -> HeldGraph:
         numbers = as_array(weight, "adjacency.edge_weight")
         ends, weight, notes = weighed(ends, numbers, "adjacency")
     else:
-        notes = []
+        found = [n for n in ("edge_attr", "weight") if getattr(adjacency, n, None) is not None]
+        notes = _not_read("the graph", found, "edge_weight")
     held = _of_edge_index(ends, table, num_nodes, weight)
     return HeldGraph(held.graph, feat=feat, notes=[*held.notes, *notes])
 

@@ -78,10 +78,17 @@ def as_table(values: Any, name: str, encoder: CategoryEncoder | None = None) -> 
     rows = None if is_default(frame.index) else frame.index
     kinds = list(frame.dtypes)
     if kinds and all(isinstance(kind, pd.SparseDtype) and kind.fill_value == 0 for kind in kinds):
+        if len({kind.subtype for kind in kinds}) > 1:
+            # pandas has no common type of booleans and numbers.
+            frame = frame.astype(pd.SparseDtype(np.float64, 0))
         return Table(frame.sparse.to_coo().tocsr(), rows, columns)
     if encoder is None:
         return Table(_cells(frame, name), rows, columns)
-    encoded = [c for c in range(frame.shape[1]) if _is_category(frame.iloc[:, c])]
+    if encoder.columns:  # those of the fit, whatever the cells of these rows are
+        known = set(encoder.columns)
+        encoded = [place for place, column in enumerate(frame.columns) if column in known]
+    else:
+        encoded = [c for c in range(frame.shape[1]) if _is_category(frame.iloc[:, c])]
     if not encoded and not encoder.columns:
         return Table(_cells(frame, name), rows, columns)
     numbers = frame.iloc[:, [c for c in range(frame.shape[1]) if c not in set(encoded)]]
@@ -105,12 +112,12 @@ def as_array(values: Any, name: str) -> np.ndarray | sp.spmatrix:
     Raises
     ------
     InputError
-        The values are a ragged list, or a sparse tensor that is no matrix.
+        The values are a ragged list, a sparse tensor that is no matrix, or have masked cells.
     """
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
-        if values.dtype == torch.bfloat16:  # a type that NumPy does not have
-            values = values.float()
+        if values.dtype in (torch.bfloat16, torch.float16):
+            values = values.float()  # NumPy does not have the first, and SciPy not the second
         if values.layout == torch.strided:
             return values.numpy()
         entries = values.to_sparse_coo().coalesce()
@@ -120,6 +127,8 @@ def as_array(values: Any, name: str) -> np.ndarray | sp.spmatrix:
         return sp.csr_matrix((entries.values().numpy(), ends), shape=tuple(entries.shape))
     if sp.issparse(values):
         return values
+    if np.ma.is_masked(values):
+        raise InputError(f"{name}: missing (masked) cells: fill them in, or drop their rows")
     try:
         return np.asarray(values)
     except ValueError as error:

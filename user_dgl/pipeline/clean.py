@@ -8,6 +8,7 @@ import pandas as pd
 
 from user_dgl.cleaning.clean import CleanedGraph, clean
 from user_dgl.cleaning.doubts import doubtful_edges
+from user_dgl.cleaning.posterior import EdgePosterior
 from user_dgl.config import DataConfig
 from user_dgl.data import load_data
 from user_dgl.errors import InputError
@@ -104,7 +105,8 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     for warning in cleaned.warnings:
         log(f"Warning: {warning}")
     kept = kept_edges(cleaned.pairs(), request.threshold, request.top_k)
-    log(_summary(cleaned))
+    if cleaned.posterior is not None:
+        log(_summary(cleaned, cleaned.posterior))
     table = doubtful_edges(cleaned, names, _DOUBTFUL)
     write_atomically(request.out, lambda file: write_pairs(file, request.out, kept, names))
     if request.doubtful is not None:
@@ -117,11 +119,8 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     log(f"{request.out}: {kept.nnz} of {cleaned.graph.num_edges} pairs of A' kept")
 
 
-def _summary(cleaned: CleanedGraph) -> str:
+def _summary(cleaned: CleanedGraph, posterior: EdgePosterior) -> str:
     """Say in one line how the edges were judged."""
-    posterior = cleaned.posterior
-    if posterior is None:
-        return "Warning: too few edges to judge: every edge keeps its weight"
     by = "graph alone" if posterior.feature_judge is None else "features and graph"
     return (
         f"Judged by {by}: {100 * posterior.noise_share:.1f} % of the edges look like random pairs; "
