@@ -91,3 +91,24 @@ def test_parts_for_other_settings_or_ranks_are_refused(parts, tmp_path):
     torch.save({"part": {}}, copied)
     with pytest.raises(InputError, match="not of this version"):
         PartitionDirectory(tmp_path).read_rank_data(0, 2)
+    copied.unlink()
+    with pytest.raises(InputError, match=r"rank-0-of-2\.pt: not there: all machines must see"):
+        PartitionDirectory(tmp_path).read_rank_data(0, 2)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, capsys):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    linked = tmp_path / "linked"
+    linked.symlink_to(empty)
+    command = ["partition", CONFIG, *DATA, "--parts", "2", "--out"]
+    monkeypatch.chdir(empty)
+    for out in (str(linked), "."):
+        assert main([*command, out]) == 2
+        assert "a link, a mount point or the current folder" in capsys.readouterr().err
+
+
+def test_the_file_of_the_result_is_of_this_version(parts):
+    directory = PartitionDirectory(parts)
+    with pytest.raises(InputError, match=r"whole\.pt: not of this version .*'clean'.*write the"):
+        directory.of_this_version("whole.pt", lambda: {}["clean"])

@@ -16,6 +16,8 @@ from paths import ROOT
 
 from user_dgl.cli import main
 from user_dgl.distributed import launch as launcher
+from user_dgl.distributed.ranks import joined
+from user_dgl.errors import InputError
 
 pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="torch without gloo")
 
@@ -210,6 +212,7 @@ def test_two_machines(alone, tmp_path):
         (["--nnodes", "2"], "--master-addr"),
         (["--nnodes", "2", "--node-rank", "2", "--master-addr", "x"], "expected 0..1"),
         (["--nproc", "0"], "1 or more"),
+        (["--master-port", "70000"], "from 1 to 65535"),
     ],
 )
 def test_options_that_do_not_fit(options, message, capsys):
@@ -297,6 +300,52 @@ def test_a_process_for_each_gpu_and_no_more_unless_they_share(launch, capsys):
     ):
         assert launch._parse(["--nproc", "3", *words]).nproc == 3
     assert launch._parse(["--", "train", CONFIG, "device=cpu"]).nproc == 1
+    options = ["--edges", "edges.csv", "--clusters", "3", "device=cpu"]
+    assert launch._parse(["--", "train", *options]).nproc == 1
+
+
+def test_settings_in_the_file_count_too(launch, tmp_path):
+    file = tmp_path / "config.yaml"
+    for setting, least in (
+        ("device: cpu", 1),
+        ("distributed: {backend: gloo}", 2),
+        ("structure: {engine: dgl}", 1),
+    ):
+        file.write_text(f"extends: {CONFIG}\n{setting}\n")
+        assert launch._parse(["--", "train", str(file)]).nproc == least, setting
+        assert launch._parse(["--nproc", "3", "--", "train", str(file)]).nproc == 3
+
+
+def test_a_machine_that_is_not_there(monkeypatch, capsys):
+    """Torch waits for ten minutes; here it gives up at once."""
+
+    def give_up(*arguments, **settings):
+        raise RuntimeError("The client socket has timed out\nwhile trying to connect")
+
+    monkeypatch.setattr("torch.distributed.launcher.api.launch_agent", give_up)
+    words = ["--nnodes", "2", "--master-addr", "nowhere.invalid", "--", "train", CONFIG]
+    assert launcher.main(words) == 4
+    error = capsys.readouterr().err
+    assert error.startswith("launch: nowhere.invalid:29400: The client socket has timed out")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({}, "MASTER_PORT is ''"),
+        ({"MASTER_PORT": "29400"}, "MASTER_ADDR is ''"),
+        ({"MASTER_PORT": "many", "MASTER_ADDR": "127.0.0.1"}, "MASTER_PORT is 'many'"),
+        ({"RANK": ""}, "RANK is ''"),
+    ],
+)
+def test_an_environment_that_no_launcher_made(monkeypatch, capsys, tmp_path, variables, message):
+    for name in ("MASTER_ADDR", "MASTER_PORT", "USER_DGL_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=message), joined("gloo", 10.0, torch.device("cpu")):
+        pass
 
 
 def test_the_backend_goes_among_the_settings(launch):

@@ -496,6 +496,22 @@ def test_new_nodes_do_not_change_each_other(data, model):
     )
 
 
+@pytest.mark.parametrize("encoder", ["sage", "vgae"])
+def test_a_norm_before_the_head_has_the_statistics_of_the_fit(data, adjacency, encoder):
+    """New nodes of another kind do not change what is said of the others."""
+    settings = {**QUICK, **PAPER, "model.encoder": encoder, "model.labels": "head"}
+    model = USERClustering(3, config=load_config(None), overrides=settings)
+    model.fit(adjacency, data.feat)
+    seen = []
+    own = model._out_of_sample._seen
+    model._out_of_sample._seen = lambda *arguments: seen.append(own(*arguments)) or seen[-1]
+    edges, feat = adjacency[:1], data.feat[:1]
+    model.predict(edges, feat)
+    rest = sp.csr_matrix(np.ones((300, 90))), sp.csr_matrix(np.ones((300, data.feat.shape[1])))
+    model.predict(sp.vstack([edges, rest[0]]), sp.vstack([feat, rest[1]]))
+    np.testing.assert_allclose(seen[0], seen[1][:91], atol=1e-5)
+
+
 def test_edges_among_new_nodes_count(data, model):
     """A node without features takes the cluster of the new ones that it alone is joined to."""
     (nodes,) = np.nonzero(model.labels_ == 2)
@@ -551,6 +567,29 @@ def test_score_links(data, model):
     for pairs in ([0, 1], [[0.5, 1]], [[0, 90]], [[-1, 0]], [[0, 1], [2]]):
         with pytest.raises(InputError, match="pairs: "):
             model.score_links(pairs)
+
+
+def test_pairs_of_nodes_that_are_named_by_numbers(data, adjacency):
+    names = np.arange(90)[::-1] + 5
+    features = pd.DataFrame(data.feat.toarray(), index=names)
+    model = USERClustering(3, overrides=QUICK).fit(adjacency, features)
+    unit = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    # Rows 0 and 1 are the nodes 94 and 93.
+    assert model.score_links([[94, 93]]) == pytest.approx(unit[0] @ unit[1], abs=1e-6)
+    with pytest.raises(InputError, match="pairs: no node 4 in the fit"):
+        model.score_links([[5, 4]])
+
+
+def test_columns_without_names_where_nodes_have_numbers_in_another_order(data, adjacency):
+    names = np.arange(90)[::-1]
+    features = pd.DataFrame(data.feat.toarray(), index=names)
+    square = pd.DataFrame(adjacency.toarray(), names, names)
+    model = USERClustering(3, overrides=QUICK).fit(square, features)
+    new = pd.DataFrame(adjacency[:2].toarray(), index=["a", "b"])
+    with pytest.raises(InputError, match=r"in another order .*name the columns"):
+        model.predict(new, data.feat[:2])
+    named = new.set_axis(names, axis=1)
+    assert model.predict(named, data.feat[:2]).shape == (2,)
 
 
 # Conventions of scikit-learn ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ class DistributedConfig(Section):
         1800.0,
         "Number of seconds that a process waits for the others, also while they load data.",
         above=0.0,
+        high=31_536_000.0,  # a year; torch cannot count much longer times
     )
     partition: str | None = key(
         None,

@@ -5,8 +5,9 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import scipy.sparse as sp
 import torch
@@ -18,8 +19,10 @@ from user_dgl.distributed.shards import ExchangePlan, RankData, Shard
 from user_dgl.errors import InputError
 from user_dgl.features.matrix import ColumnStatistics
 from user_dgl.graph.parts import Part
-from user_dgl.runtime.files import write_atomically
+from user_dgl.runtime.files import check_writable, write_atomically
 from user_dgl.training.checkpoint import load_checkpoint, save_checkpoint
+
+T = TypeVar("T")
 
 # Settings that the parts depend on: a run with other values needs other parts.
 _DECISIVE = ("seed", "data", "features", "structure", "model")
@@ -37,12 +40,19 @@ class PartitionDirectory:
     config_file, whole_file = "config.yaml", "whole.pt"
 
     def __init__(self, path: Path):
-        self.path = Path(path)
+        self.path = Path(os.path.abspath(path))
 
     def check_free(self) -> None:
-        """Refuse a path that is not an empty or absent folder."""
+        """Refuse a path that is not an empty or absent folder, or that cannot be written."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(f"{self.path}: not empty; choose another folder")
+        # The folder is written under another name beside it, and then takes its place.
+        if self.path.is_symlink() or self.path.is_mount() or self.path == Path.cwd():
+            raise InputError(
+                f"{self.path}: a link, a mount point or the current folder: name a folder inside "
+                "of it"
+            )
+        check_writable(self.path.parent)
 
     def write(self, config: Config, rank_data: list[RankData], whole: dict[str, Any]) -> None:
         """Write the folder completely or not at all.
@@ -118,10 +128,25 @@ class PartitionDirectory:
         InputError
         """
         file = self._rank_file(rank, size)
+        if not file.exists():
+            raise InputError(f"{file}: not there: all machines must see the folder, or {_REMEDY}")
+        return self.of_this_version(file.name, lambda: _from_state(load_checkpoint(file, _REMEDY)))
+
+    def of_this_version(self, name: str, read: Callable[[], T]) -> T:
+        """Call a function that reads a file; refuse a content of other keys than this version's.
+
+        Raises
+        ------
+        InputError
+        """
         try:
-            return _from_state(load_checkpoint(file, _REMEDY))
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{file}: not of this version of user_dgl ({error})") from None
+            return read()
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{self.path / name}: not of this version of user_dgl ({error}): {_REMEDY}"
+            ) from None
 
     def _rank_file(self, rank: int, size: int) -> Path:
         return self.path / f"rank-{rank}-of-{size}.pt"

@@ -20,6 +20,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from user_dgl.config import Config, default_config, load_config
+from user_dgl.data.attributed_graph import one_line
+from user_dgl.errors import InputError
+
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
@@ -29,6 +33,7 @@ _LAST_LINES = 20
 _EPOCH_S = 600
 # Exit status of a process that has lost another process.
 _LOST = 4
+_LAST_PORT = 65535
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,7 +77,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--nnodes", type=_positive, default=1, help="machines; default: 1")
     parser.add_argument("--node-rank", type=int, default=0, help="number of this machine, from 0")
     parser.add_argument("--master-addr", help="address of machine 0")
-    parser.add_argument("--master-port", type=_positive, default=29400, help="default: 29400")
+    parser.add_argument("--master-port", type=_port, default=29400, help="default: 29400")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="train ..., after --")
     arguments = parser.parse_args(argv)
     if arguments.command[0] != "train":
@@ -83,10 +88,11 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"--node-rank {arguments.node_rank}: expected 0..{arguments.nnodes - 1}")
     import torch
 
-    # The settings in the command count too.
-    gpus = 0 if "device=cpu" in arguments.command else torch.cuda.device_count()
-    if "distributed.backend=gloo" in arguments.command:
-        arguments.backend = "gloo"
+    config = _settings_of(arguments.command)
+    fits_gpu = config is None or (config.device != "cpu" and config.fits_gpu)
+    gpus = torch.cuda.device_count() if fits_gpu else 0
+    if config is not None and config.distributed.backend == "gloo":
+        arguments.backend = arguments.backend or "gloo"
     arguments.nproc = arguments.nproc or max(gpus, 1)
     if gpus and arguments.nproc > gpus and arguments.backend != "gloo":
         parser.error(
@@ -94,6 +100,17 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
             "let them share with --backend gloo"
         )
     return arguments
+
+
+def _settings_of(command: list[str]) -> Config | None:
+    """Settings of a command, or None if they cannot be read, which its processes report."""
+    # A command with options for its files may do without CONFIG, which comes first.
+    first, overrides = command[1:2], [w for w in command[1:] if "=" in w and w[0] != "-"]
+    named = first and first[0] not in overrides and not first[0].startswith("-")
+    try:
+        return load_config(first[0] if named else default_config(), overrides)
+    except InputError:
+        return None
 
 
 def _with_backend(command: list[str], backend: str | None) -> list[str]:
@@ -133,6 +150,16 @@ def _launch(arguments: argparse.Namespace, nproc: int, command: list[str], folde
     except KeyboardInterrupt:
         print("launch: stopped", file=sys.stderr)
         return 128 + signal.SIGINT
+    except (RuntimeError, OSError) as error:  # the machines have not found each other
+        if arguments.nnodes == 1:
+            raise
+        place = f"{arguments.master_addr}:{arguments.master_port}"
+        print(
+            f"launch: {place}: {one_line(error)}: check that machine 0 has this address, that no "
+            "other program has the port there, and that the command runs on all machines",
+            file=sys.stderr,
+        )
+        return _LOST
     return 0
 
 
@@ -141,7 +168,7 @@ def _rendezvous(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if arguments.nnodes == 1:
         # A file, and sockets on the loopback interface only: nothing listens to the outside.
         os.environ["USER_DGL_STORE"] = str(folder / "store")
-        os.environ["GLOO_SOCKET_IFNAME"] = _loopback()
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = _loopback()
         os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
         return {
             "run_id": "user-dgl",
@@ -203,6 +230,12 @@ def _failed(failure: "ProcessFailure", logs: Path) -> int:
         print(f"launch: {name} was ended by signal {-code}", file=sys.stderr)
         return 128 - code
     return code or 1
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 1 to {_LAST_PORT}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -16,6 +16,9 @@ import torch.distributed as dist
 
 from user_dgl.errors import InputError, RankError, ReportedError
 
+# What a launcher sets for each process; MASTER_ADDR is a name, the others are numbers.
+_OF_LAUNCHER = ("RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR")
+
 T = TypeVar("T")
 
 
@@ -223,6 +226,27 @@ def _completed(work: dist.Work) -> None:
     work.wait()
 
 
+def _place_of_process(meets_in_file: bool) -> tuple[int, int]:
+    """Number of this process and of all, as a launcher has put them into the environment.
+
+    Raises
+    ------
+    InputError
+        A variable is missing, or is no number.
+    """
+    needed = ("RANK", "WORLD_SIZE") if meets_in_file else _OF_LAUNCHER
+    values = {name: os.environ.get(name, "") for name in needed}
+    wrong = [name for name in needed if name != "MASTER_ADDR" and not values[name].isdecimal()]
+    if "MASTER_ADDR" in needed and not values["MASTER_ADDR"]:
+        wrong.append("MASTER_ADDR")
+    if wrong:
+        raise InputError(
+            f"RANK and WORLD_SIZE are set, as for one of several processes, but {wrong[0]} is "
+            f"{values[wrong[0]]!r}: start them with user-dgl launch or torchrun, or unset RANK"
+        )
+    return int(values["RANK"]), int(values["WORLD_SIZE"])
+
+
 @contextmanager
 def joined(backend: str, timeout_s: float, device: torch.device) -> Iterator[Ranks]:
     """Join the ranks that a launcher has started, for the duration of the block.
@@ -240,12 +264,14 @@ def joined(backend: str, timeout_s: float, device: torch.device) -> Iterator[Ran
 
     Raises
     ------
+    InputError
+        The environment does not say where they meet.
     RankError
         Some ranks did not join in time.
     """
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    timeout, store = timedelta(seconds=timeout_s), None
     file = os.environ.get("USER_DGL_STORE")
+    rank, size = _place_of_process(meets_in_file=bool(file))
+    timeout, store = timedelta(seconds=timeout_s), None
     if file:
         store = dist.FileStore(file, size)
         store.set_timeout(timeout)

@@ -240,7 +240,9 @@ class _Run:
                     "eval.floors reads the features of the whole graph, but only its parts are "
                     "there: set it to false, or distributed.partition to null"
                 )
-            inputs, sections = from_whole(parts.read_whole(), self.config)
+            inputs, sections = parts.of_this_version(
+                parts.whole_file, lambda: from_whole(parts.read_whole(), self.config)
+            )
             rank_data, partition = None, str(parts.path)
         self._on_first = _FirstRank(inputs, replace(sections, world_size=size), rank_data)
         return _Plan(inputs.config, str(self.output_dir.resolve()), partition)
@@ -275,20 +277,20 @@ class _Run:
     def _check_memory(self, config: Config, data: RankData) -> None:
         """Refuse what a machine or its GPUs cannot hold, and log the expected memory."""
         ranks, part, what = self.ranks, data.shard.part, "the memory of all ranks"
-        pairs, halo = len(part.pairs), len(part.halo)
+        num_edges, halo = len(data.edges), len(part.halo)
         here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
-        plan = plan_memory(config, pairs, data.feat, self.device, here, halo)
+        plan = plan_memory(config, num_edges, data.feat, self.device, here, halo)
         expected_mb = plan.expected_mb
         if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
-        if self.device.type == "cuda":
-            sharing = -(-here // torch.cuda.device_count())
-            ranks.run_on_all(
-                lambda: gpu_memory_line(
-                    config, len(part.pairs), data.feat, self.device, sharing, len(part.halo)
-                ),
-                what,
-            )
+
+        def check_gpu() -> None:
+            """Refuse what the GPU of this rank, if it has one, cannot hold."""
+            if self.device.type == "cuda":
+                sharing = -(-here // torch.cuda.device_count())
+                gpu_memory_line(config, num_edges, data.feat, self.device, sharing, halo)
+
+        ranks.run_on_all(check_gpu, what)  # by all ranks, also where some of them have no GPU
         machine = os.environ.get("GROUP_RANK", "0")
         needs = (machine, expected_mb, machine_memory_mb())
         everyone = ranks.gather_checked(needs, check_machines, what)

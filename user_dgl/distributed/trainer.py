@@ -64,9 +64,8 @@ class ShardTrainer(EpochLoop):
         dtype = getattr(torch, config.train.precision)
         shard, part = data.shard, data.shard.part
         here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
-        self.memory = plan_memory(
-            config, len(part.pairs), data.feat, device, here, halo=len(part.halo)
-        )
+        num_edges = len(data.edges)  # those of A' that are no edges are counted beside them
+        self.memory = plan_memory(config, num_edges, data.feat, device, here, halo=len(part.halo))
         self.keeps_freed_memory = self.memory.keeps_freed
         self.features = FeatureMatrix(data.feat, dtype, device, data.columns)
         self._graph = part.graph().to(device)

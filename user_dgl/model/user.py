@@ -1,6 +1,6 @@
 """The model USER: learned structure, encoders of the supported models, and assignment heads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
@@ -174,7 +174,10 @@ class USER(nn.Module):
         return hidden, logits[:, 0], dropped[:, 0]
 
     def logits(
-        self, hidden: Sequence[torch.Tensor], propagations: Sequence[Propagator]
+        self,
+        hidden: Sequence[torch.Tensor],
+        propagations: Sequence[Propagator],
+        normalised: Callable[[nn.Module, torch.Tensor], torch.Tensor] = nn.Module.__call__,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Compute the logits (n, R, K), before and after dropout.
 
@@ -183,10 +186,13 @@ class USER(nn.Module):
         hidden : sequence of R Tensors (n, d)
             H of each replica.
         propagations : sequence of S Propagators
+        normalised : callable
+            Function of the norm before a head and of H (n, d). Default: the norm itself, whose
+            statistics are those of all rows.
         """
         config = self.config
         layers = zip(self.norms, self.dropouts, hidden, strict=True)
-        dropped = [dropout(norm(h)) for norm, dropout, h in layers]
+        dropped = [dropout(normalised(norm, h)) for norm, dropout, h in layers]
         if config.head == "graph_conv":
             linears = cast("list[nn.Linear]", list(self.heads))
             # S (H W) multiplies the graph with K columns, (S H) W would multiply it with d.

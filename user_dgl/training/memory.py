@@ -139,6 +139,11 @@ def plan_memory(
     return MemoryPlan(max(peak_memory_mb(), now + added), False)
 
 
+def _precision(config: Config) -> int:
+    """Factor of the bytes of a float in training: 2 for float64."""
+    return 2 if config.train.precision == "float64" else 1
+
+
 def _most_clusters(config: Config) -> int:
     """Largest number of clusters that the run may have. It is set, see `check_num_clusters`."""
     most = config.model.most_clusters
@@ -153,7 +158,8 @@ def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int =
     candidates = structure.candidates
     num_pairs = num_edges + (candidates.pairs_per_node * num_nodes if structure.learnable else 0)
     learns = config.learns_structure
-    per_pair = _PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0)
+    size = _precision(config)
+    per_pair = size * (_PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0))
     copies = train.restarts if learns and not structure.shared else 1
     pairs = num_pairs * (_PAIR + copies * per_pair)
     if num_pairs > num_edges:  # the observed graph is kept in addition to the pairs of A'
@@ -177,7 +183,7 @@ def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int =
     width += train.restarts * assignment * _most_clusters(config)
     rows = num_nodes + _HALO_SHARE * halo
     code = _code_length_bytes(config, feat.shape[1], feat.nnz)
-    return pairs + rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE + code
+    return pairs + size * rows * _BYTES_PER_FLOAT * width + feat.nnz * _FEATURE + code
 
 
 def _code_length_bytes(config: Config, num_features: int, num_values: float) -> float:
@@ -206,7 +212,8 @@ def _preparation_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo
         if model.smooth.source == "graph":
             columns = min(columns, _most_clusters(config) + _MORE_EIGENVECTORS)
         before = max(before, _VIEW * columns)
-    before = (num_nodes + halo) * _BYTES_PER_FLOAT * before + num_edges * _PAIR
+    size = _BYTES_PER_FLOAT * _precision(config)
+    before = (num_nodes + halo) * size * before + num_edges * _PAIR
     before += feat.nnz * _FEATURE_PREPARED
     if model.num_clusters == "auto" and asks_edges(model, num_nodes, num_features):
         # Vectors of the decomposition of the adjacency, as drawn (float64) and as multiplied.
@@ -288,19 +295,21 @@ def _partition_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> flo
     # once.
     ends = 2 * cut * num_pairs / batches
     near = num_nodes / batches + num_nodes * -math.expm1(-ends / max(num_nodes, 1))
-    kept_pair = 8 + _KEPT_PAIR * (1 + cut) + _PARAMETER
-    kept = num_pairs * kept_pair + num_nodes * _BYTES_PER_FLOAT * (
+    size = _precision(config)
+    kept_pair = 8 + _KEPT_PAIR * (1 + cut) + size * _PARAMETER
+    kept = num_pairs * kept_pair + size * num_nodes * _BYTES_PER_FLOAT * (
         _most_clusters(config) + sum(model.hidden_feats)
     )
     first, *rest = model.hidden_feats
     width = _FIRST_LAYER * first + _NEXT_LAYER * sum(rest) + _ASSIGNMENT * _most_clusters(config)
     values = feat.nnz * near / max(num_nodes, 1)
-    step = touched * (_PAIR + _PAIR_WEIGHTED + _PAIR_LEARNED) + values * 2 * _FEATURE
-    step += near * _BYTES_PER_FLOAT * width + _code_length_bytes(config, num_features, values)
+    step = touched * (_PAIR + size * (_PAIR_WEIGHTED + _PAIR_LEARNED)) + values * 2 * _FEATURE
+    step += size * near * _BYTES_PER_FLOAT * width
+    step += _code_length_bytes(config, num_features, values)
     before = feat.nnz * _FEATURE_PREPARED
     blocks = _critic_blocks(structure, num_features)
     if blocks:
-        before += num_nodes * _BYTES_PER_FLOAT * blocks + num_edges * _PAIR
+        before += size * num_nodes * _BYTES_PER_FLOAT * blocks + num_edges * _PAIR
     seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
     cutting = seen * _METIS_EDGE if batches > 1 else 0.0
     judges = _judge_bytes(structure, num_nodes, num_edges, num_features)

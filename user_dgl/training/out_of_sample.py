@@ -9,6 +9,7 @@ features were smoothed with, gets the same embedding.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,13 +50,20 @@ class ExtendedPropagation(Propagator):
 
     def normalise(self, layer: int, norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
         """Apply BatchNorm with the statistics of the fitted nodes."""
-        fitted = x[: self._num_fitted]
-        mean, variance = fitted.mean(0), fitted.var(0, correction=0)
-        return nn.functional.batch_norm(x, mean, variance, norm.weight, norm.bias, eps=norm.eps)
+        return _by_first_rows(self._num_fitted, norm, x)
 
     def extend(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
         """Return the output of a layer as it is, because it has the rows of all nodes."""
         return hidden
+
+
+def _by_first_rows(num_rows: int, norm: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Apply BatchNorm, if the norm is one, with the statistics of the first rows of x."""
+    if not isinstance(norm, nn.BatchNorm1d):
+        return norm(x)
+    fitted = x[:num_rows]
+    mean, variance = fitted.mean(0), fitted.var(0, correction=0)
+    return nn.functional.batch_norm(x, mean, variance, norm.weight, norm.bias, eps=norm.eps)
 
 
 class OutOfSample:
@@ -123,7 +131,8 @@ class OutOfSample:
         hidden = self._hidden(model.of_each(propagations), feat)
         if self._labels_from in ("kmeans", "code"):
             return hidden[0].numpy()
-        logits, _ = model.logits(hidden, propagations)
+        by_fitted = partial(_by_first_rows, model.structure.graph.num_nodes)
+        logits, _ = model.logits(hidden, propagations, by_fitted)
         if self._labels_from == "head":
             return logits[:, self._best].numpy()
         embeddings = [h.numpy() for h in model.read_by_heads(hidden, propagations)]
