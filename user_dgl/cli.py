@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threshold",
         type=weight,
         metavar="T",
-        help="pairs that weigh T or more; 1: the mean weight",
+        help="pairs that weigh T or more; 1: the mean weight of the graph as given",
     )
     kept.add_argument("--top-k", type=positive, metavar="K", help="K heaviest pairs of each node")
     sub.add_argument(
@@ -217,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threshold",
         type=weight,
         metavar="T",
-        help="only edges that weigh T or more; 1: the mean weight",
+        help="only edges that weigh T or more; 1: the mean weight of the graph as given",
     )
     chosen.add_argument(
         "--top-k", type=positive, metavar="K", help="only the K heaviest edges of each node"

@@ -125,8 +125,8 @@ class StructureConfig(Section):
 
     learnable: bool = key(
         True,
-        "Whether A' may differ from the observed graph. false: A' is the observed graph with "
-        "weight 1, without candidates or prior.",
+        "Whether A' may differ from the observed graph. false: A' is the observed graph with its "
+        "own weights (1 if it has none), without candidates or prior.",
     )
     engine: str = key(
         "auto",

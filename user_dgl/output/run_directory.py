@@ -50,6 +50,8 @@ _FREE = (
 class RunDirectory:
     """Files of a run. Each is written completely or not at all; ``result.json`` comes last.
 
+    Only ``metrics.jsonl`` grows, by a row for each epoch.
+
     Attributes
     ----------
     path : Path

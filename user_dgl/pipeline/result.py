@@ -201,7 +201,8 @@ def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -
         },
         "noise": {
             "kind": noise.kind,
-            "rate": noise.rate if flips else 0.0,
+            # A graph from a file has no rate that is known here.
+            "rate": noise.rate if flips else None if noise.kind == "file" else 0.0,
             "seed": (config.seed if noise.seed is None else noise.seed) if flips else None,
             "edges_added": noisy.num_added,
             "edges_removed": noisy.num_removed,

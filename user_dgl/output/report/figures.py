@@ -30,7 +30,8 @@ _COLORS = (
 )  # fmt: skip
 _MARKERS = "os^DvPX"
 _WIDTH = 4.6  # inches
-_MOST_NAMED = 25  # clusters
+MOST_NAMED = 25  # clusters
+NUM_LOOKS = len(_MARKERS) * len(_COLORS)
 
 
 @contextmanager
@@ -221,11 +222,13 @@ def draw_map(points: np.ndarray, groups: np.ndarray, names: np.ndarray) -> "Figu
     """
     figure, axes = _figure(4.2)
     size = float(np.clip(9000 / len(points), 5, 40))
-    looks = itertools.cycle(itertools.product(_MARKERS, _COLORS))
+    # Neighbours in this order differ in both; the numbers of markers and colours have no factor in
+    # common, so that all pairs come up before one is repeated.
+    looks = zip(itertools.cycle(_MARKERS), itertools.cycle(_COLORS), strict=False)
     for group, (marker, color) in zip(range(len(names)), looks, strict=False):
         x, y = points[groups == group].T
         axes.scatter(x, y, s=size, color=color, marker=marker, alpha=0.7, linewidths=0)
-    for group in range(min(len(names), _MOST_NAMED)):
+    for group in range(min(len(names), MOST_NAMED)):
         own = points[groups == group]
         if not len(own):
             continue
@@ -246,7 +249,7 @@ def draw_sizes(names: np.ndarray, sizes: np.ndarray) -> "Figure":
     """Draw the sizes of the clusters as bars in the given order, with names if there are few."""
     figure, axes = _figure(2.4)
     axes.bar(np.arange(len(names)), sizes, width=0.8, color=_COLORS[0])
-    if len(names) <= _MOST_NAMED:
+    if len(names) <= MOST_NAMED:
         axes.set_xticks(np.arange(len(names)), names, fontsize=9 if len(names) <= 15 else 7)
         axes.set_xlabel("cluster")
     else:

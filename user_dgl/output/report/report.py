@@ -26,6 +26,8 @@ from user_dgl.output.report.content import (
 )
 from user_dgl.output.report.embedding_map import plane
 from user_dgl.output.report.figures import (
+    MOST_NAMED,
+    NUM_LOOKS,
     draw_choice,
     draw_heat_map,
     draw_loss,
@@ -256,8 +258,10 @@ def _compare(page: Page, metrics: dict[str, Any], floors: dict[str, dict[str, An
     said = f"{name.upper()} is {abs(gain):.2f} points {{}} the best floor, {best}"
     if gain > 0:
         page.text(f"{said.format('above')}. Floors are methods that train nothing.")
+    elif gain < 0:
+        page.notice(f"{said.format('below')}: a method that trains nothing does better.")
     else:
-        page.notice(f"{said.format('below')}: training has not improved on it.")
+        page.notice(f"{name.upper()} is that of the best floor, {best}, which trains nothing.")
 
 
 # -------------------------------------------------------------------------------------------------
@@ -366,8 +370,9 @@ def _add_map(page: Page, embedding: np.ndarray, clusters: Clusters) -> None:
         "map",
         draw_map(points, clusters.rank[nodes], clusters.names),
         f"Scatter plot of the embeddings of {len(nodes):,} nodes in the plane, marked by cluster.",
-        f"Map of the embeddings: {drawn} nodes. {how} The clusters have the colours, markers and "
-        "numbers shown.",
+        f"Map of the embeddings: {drawn} nodes. {how} Each cluster has its colour and marker, "
+        f"which are repeated after {NUM_LOOKS} clusters, and its number at one of its nodes; of "
+        f"more than {MOST_NAMED} clusters, only the largest have their numbers.",
     )
 
 
