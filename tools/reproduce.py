@@ -15,7 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-from reproduction import plan, readme, status, tables
+from reproduction import plan, readme, status, study, tables
 from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, write_text
 
 DESCRIPTIONS = {
@@ -58,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if arguments.table == "status":
         lines = status.stale_lines(plan.TABLES, arguments.results, arguments.cells)
+        lines += study.stale_lines(arguments.results)
         print("\n".join(lines), end="\n" if lines else "")
         return int(bool(lines))
     names = list(plan.TABLES) if arguments.table == "all" else [arguments.table]

@@ -33,6 +33,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from reproduction import study
+from reproduction.cells import write_text
 from reproduction.plan import DATASETS
 from reproduction.summary import (
     ENOUGH,
@@ -72,9 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     arguments = parser.parse_args(argv)
     low, _, high = arguments.seeds.partition("-")
-    file = arguments.results / "embeddings.csv"
-    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
-    known = {(row["set"], row["features"], row["rate"], row["seed"]) for row in rows}
+    known = study.keys_of(arguments.results, "embeddings")
     for name in arguments.sets:
         for kind, graph_of in graphs(name):
             for rate in RATES:
@@ -82,12 +82,11 @@ def main(argv: list[str] | None = None) -> int:
                     if (name, kind, rate, seed) in known:
                         continue
                     key = {"set": name, "features": kind, "rate": rate, "seed": seed}
-                    rows.append(key | scores(graph_of(seed), rate, seed))
-                    pd.DataFrame(rows).to_csv(
-                        file, index=False, lineterminator="\n", float_format="%.4f"
-                    )
+                    row = key | scores(graph_of(seed), rate, seed)
+                    study.add_rows(arguments.results, "embeddings", [row])
                 print(name, kind, rate, flush=True)
-    file.with_suffix(".md").write_text(report(pd.DataFrame(rows)), encoding="utf-8")
+    page = report(study.rows_of(arguments.results, "embeddings"))
+    write_text(arguments.results / "embeddings.md", page)
     return 0
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from reproduction import study
+from reproduction.cells import write_text
 from reproduction.plan import ATTACKED, DATASETS
 from reproduction.summary import markdown
 from scipy.linalg import svdvals
@@ -64,16 +66,15 @@ def main(argv: list[str] | None = None) -> int:
     unknown = set(arguments.sets or ()) - set(sets)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sets)}")
-    file = arguments.results / "num-clusters.csv"
-    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+    known = study.keys_of(arguments.results, "num-clusters")
     for name in arguments.sets or sets:
-        if any(row["set"] == name for row in rows):
+        if (name,) in known:
             continue
-        rows.append({"set": name, **study(*sets[name])})
-        pd.DataFrame(rows).to_csv(file, index=False, lineterminator="\n")
+        row = {"set": name, **choices(*sets[name])}
+        study.add_rows(arguments.results, "num-clusters", [row])
         print(name, flush=True)
-    order = [row for name in sets for row in rows if row["set"] == name]
-    file.with_suffix(".md").write_text(report(pd.DataFrame(order)), encoding="utf-8")
+    page = report(study.rows_of(arguments.results, "num-clusters"))
+    write_text(arguments.results / "num-clusters.md", page)
     return 0
 
 
@@ -138,7 +139,7 @@ def _lfr(mixing: float) -> AttributedGraph:
     return AttributedGraph(Graph.from_edges(1000, *edges.T)[0], None, labels)
 
 
-def study(load, rate: float) -> dict:
+def choices(load, rate: float) -> dict:
     """Return one row: the choice of each criterion, and its loss against the true number."""
     config = load_config(default_config())
     data = load()
@@ -186,6 +187,8 @@ def curves(graph: Graph, weight: torch.Tensor, points: np.ndarray, clusterings: 
 
 def report(rows: pd.DataFrame) -> str:
     """Return the Markdown page."""
+    place = {name: at for at, name in enumerate(all_sets())}
+    rows = rows.sort_values("set", key=lambda names: names.map(place), kind="stable")
     lines = ["# num-clusters", "", "Made by `python tools/study_num_clusters.py`.", ""]
     lines += [*(f"* {name}: {text}" for name, text in CRITERIA.items()), ""]
     reachable = rows[rows["true"] <= rows["most"]]

@@ -22,6 +22,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from reproduction import study
+from reproduction.cells import write_text
 from reproduction.plan import DATASETS
 from reproduction.summary import (
     ENOUGH,
@@ -45,6 +47,7 @@ from user_dgl.pipeline.train import train
 RESULTS = Path(__file__).with_name("results")
 NEIGHBOURS = 15
 METRICS = ("nmi", "ari", "ami")
+WEIGHTS = ("auto", "ignore")
 # The block model: nodes, blocks, mean degree, and the mean weight within blocks beside 1 between.
 NODES, BLOCKS, DEGREE, WITHIN = 1000, 4, 40, 3.0
 # The block model with heavy weights: blocks, mean degree, and the standard deviation of the
@@ -59,17 +62,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     arguments = parser.parse_args(argv)
     low, _, high = arguments.seeds.partition("-")
-    file = arguments.results / "weights.csv"
-    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
-    known = {(row["set"], row["seed"]) for row in rows}
+    known = study.keys_of(arguments.results, "weights")
     for name in arguments.sets:
         for seed in range(int(low), int(high or low) + 1):
-            if (name, seed) in known:
+            if {(name, seed, weights) for weights in WEIGHTS} <= known:
                 continue
-            rows += compare(name, seed)
-            pd.DataFrame(rows).to_csv(file, index=False, lineterminator="\n")
+            study.add_rows(arguments.results, "weights", compare(name, seed))
             print(name, seed, flush=True)
-    file.with_suffix(".md").write_text(report(pd.DataFrame(rows)), encoding="utf-8")
+    page = report(study.rows_of(arguments.results, "weights"))
+    write_text(arguments.results / "weights.md", page)
     return 0
 
 
@@ -81,7 +82,7 @@ def compare(name: str, seed: int) -> list[dict]:
         file = Path(folder) / "graph.npz"
         with open(file, "wb") as out:
             write_npz(out, data)
-        for weights in ("auto", "ignore"):
+        for weights in WEIGHTS:
             settings = [
                 "data.kind=npz",
                 f"data.path={file}",

@@ -388,8 +388,11 @@ def test_pages_are_what_the_csv_files_give(tmp_path):
     root = reproduce.RESULTS.parents[1]
     results = tmp_path / reproduce.RESULTS.relative_to(root)
     results.mkdir(parents=True)
-    for file in reproduce.RESULTS.glob("*.[cm][sd]*"):  # CSV files and pages
+    for file in [*reproduce.RESULTS.glob("*.csv"), reproduce.RESULTS / "README.md"]:
         shutil.copy(file, results)
+    for table in plan.TABLES:  # the pages there are, without their text
+        if (reproduce.RESULTS / f"{table}.md").exists():
+            (results / f"{table}.md").touch()
     shutil.copy(root / "README.md", tmp_path)
     reproduce.main(["pages", "--results", str(results)])
     pages = [tmp_path / "README.md", *results.glob("*.md")]

@@ -136,3 +136,22 @@ def test_bad_matrices(data):
         user_dgl.clean_graph(data.graph.to_scipy(), data.feat * np.nan)
     with pytest.raises(InputError, match="rows"):
         user_dgl.clean_graph(data.graph.to_scipy(), data.feat[:-1])
+
+
+def test_a_failed_refit_keeps_the_last_result(data):
+    cleaner = user_dgl.GraphCleaner().fit(data.graph.to_scipy(), data.feat)
+    before = cleaner.adjacency_.copy()
+    with pytest.raises(InputError, match="no edge of A' would be left"):
+        cleaner.set_params(threshold=1e9).fit(_names_of_a_ring())
+    assert len(cleaner.node_names_) == data.num_nodes
+    assert (cleaner.adjacency_ != before).nnz == 0
+
+
+def _names_of_a_ring():
+    return [(f"n{i}", f"n{(i + 1) % 40}") for i in range(40)]
+
+
+def test_too_few_edges_to_judge_are_a_warning():
+    with pytest.warns(UserWarning, match="too few edges to judge: every edge keeps its weight"):
+        cleaner = user_dgl.GraphCleaner().fit([(i, i + 1) for i in range(8)])
+    assert cleaner.noise_share_ is None

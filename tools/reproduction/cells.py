@@ -383,7 +383,7 @@ def current_rows(cells: Sequence[Cell], results: Path) -> pd.DataFrame:
 def add_rows(results: Path, rows: list[dict]) -> None:
     """Add rows of one table to its file; they replace rows of the same cells."""
     table = rows[0]["table"]
-    with _locked(results):
+    with locked(results):
         kept = read_rows(results, table).to_dict("records")
         by_key = {tuple(row[name] for name in KEY): row for row in [*kept, *rows]}
         merged = pd.DataFrame(by_key.values(), columns=COLUMNS).sort_values(KEY)
@@ -399,7 +399,7 @@ def write_text(file: Path, text: str) -> None:
 
 
 @contextmanager
-def _locked(folder: Path):
+def locked(folder: Path):
     """Keep a second reproduce.py on the same folder from writing at the same moment."""
     handle = os.open(folder, os.O_RDONLY)
     try:

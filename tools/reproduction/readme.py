@@ -115,10 +115,10 @@ def _rows_of(
 
 
 def _floors_of(of_set: pd.DataFrame, planned: dict[int, int]) -> list[list[str]]:
-    """Rows of the floors that the method with most rows has; the default's settings come first."""
+    """Rows of the floors of the method with most rows, of several the default."""
     if of_set.empty:
         return []
-    counts = of_set["method"].value_counts()
+    counts = of_set["method"].value_counts().astype(float)
     counts["default"] = counts.get("default", 0) + 0.5
     chosen = of_set[of_set["method"] == counts.idxmax()]
     known = [floor for floor in FLOORS if chosen[f"{floor}_nmi"].notna().any()]
