@@ -191,10 +191,14 @@ class _Run:
             lambda: self._checkpoint_to_resume(run), "the run directory"
         )
         names = None if checkpoint is None else checkpoint["shards"]
-        checkpoints = ranks.run_on_all(
-            lambda: None if names is None else [load_checkpoint(run.path / n) for n in names],
-            "the checkpoints of all ranks",
-        )
+
+        def load_shards() -> list[dict[str, Any]] | None:
+            """The shards of all ranks, of which this one uses the values of its own pairs."""
+            if names is None:
+                return None
+            return [load_checkpoint(run.path / name, when_used=True) for name in names]
+
+        checkpoints = ranks.run_on_all(load_shards, "the checkpoints of all ranks")
         if ranks.first:
             self.log(self.first.inputs.summary(trainer.engine, self.output_dir))
         kind = config.model.kind

@@ -284,19 +284,24 @@ class ShardTrainer(EpochLoop):
         """
         part, first = self.data.shard.part, state[0]
         self.progress = Progress(**first["progress"])
-        pairs = torch.cat([each["pairs"] for each in state])
         if any(each["data"] != self.data.digest for each in state):
             raise InputError(
                 "the checkpoint is of other pairs or features: the data have changed since"
             )
-        wanted = part.pairs[part.owned]
+        wanted, order = part.pairs[part.owned].sort()
+        # The place of each owned pair in a shard, shard by shard: no rank holds all pairs.
+        places = []
+        for each in state:
+            place = torch.searchsorted(wanted, each["pairs"]).clamp_(max=max(len(wanted) - 1, 0))
+            here = wanted[place] == each["pairs"] if len(wanted) else place < 0
+            places.append((order[place[here]], here))
 
         def owned_now(shards: list[torch.Tensor]) -> torch.Tensor:
             """Select the values of the pairs that this rank owns from all shards."""
-            values = torch.cat(shards)
-            by_position = torch.empty_like(values)
-            by_position[pairs] = values
-            return by_position[wanted]
+            values = shards[0].new_empty(len(wanted))
+            for (place, here), shard in zip(places, shards, strict=True):
+                values[place] = shard[here]
+            return values
 
         network = first["network"] | {
             "structure.theta": owned_now([each["theta"] for each in state])[None],
