@@ -72,9 +72,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=every, default=every)
     parser.add_argument("--seeds", default="0-9", metavar="0-9", help="first and last seed")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    study.add_option(parser)
     arguments = parser.parse_args(argv)
     low, _, high = arguments.seeds.partition("-")
-    known = study.keys_of(arguments.results, "embeddings")
+    known = study.known_rows(arguments.results, "embeddings", arguments.stale)
     for name in arguments.sets:
         for kind, graph_of in graphs(name):
             for rate in RATES:

@@ -61,12 +61,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    study.add_option(parser)
     arguments = parser.parse_args(argv)
     sets = all_sets()
     unknown = set(arguments.sets or ()) - set(sets)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sets)}")
-    known = study.keys_of(arguments.results, "num-clusters")
+    known = study.known_rows(arguments.results, "num-clusters", arguments.stale)
     for name in arguments.sets or sets:
         if (name,) in known:
             continue

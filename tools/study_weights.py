@@ -60,9 +60,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", metavar="NAME", choices=SETS, default=list(SETS))
     parser.add_argument("--seeds", default="0-9", metavar="0-9", help="first and last seed")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
+    study.add_option(parser)
     arguments = parser.parse_args(argv)
     low, _, high = arguments.seeds.partition("-")
-    known = study.keys_of(arguments.results, "weights")
+    known = study.known_rows(arguments.results, "weights", arguments.stale)
     for name in arguments.sets:
         for seed in range(int(low), int(high or low) + 1):
             if {(name, seed, weights) for weights in WEIGHTS} <= known:

@@ -274,7 +274,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
             joined = sp.csr_matrix((count, count))
         else:
             new = pd.RangeIndex(count) if names is None else names
-            joined, rows = _weights(among, "among", new)
+            joined, rows = _weights(among, "among", new, "new nodes (the index of adjacency)")
             if joined.shape[0] != count:
                 raise InputError(f"among: expected shape ({count}, {count}), got {joined.shape}")
             if rows is not None:
@@ -422,11 +422,12 @@ def _class_note(length: int, num_nodes: int) -> str:
 
 
 def _weights(
-    values: MatrixLike, name: str, fitted: pd.Index
+    values: MatrixLike, name: str, fitted: pd.Index, whose: str = "nodes of the fit (node_names_)"
 ) -> tuple[sp.csr_matrix, pd.Index | None]:
     """Return weights of edges (M, N), float64, without stored zeros, and names of their rows.
 
-    Named columns of a DataFrame are put into the order of ``fitted`` (N,).
+    Named columns of a DataFrame are put into the order of ``fitted`` (N,), whose names messages
+    call ``whose``.
 
     Raises
     ------
@@ -448,9 +449,9 @@ def _weights(
     if isinstance(values, pd.DataFrame) and is_default(values.columns):
         if not fitted.equals(numbers) and not len(fitted.difference(numbers)):
             raise InputError(
-                f"{name}: the nodes of the fit are the numbers 0, 1, 2, ... in another order "
-                "(node_names_), and columns without names could belong to the numbers or to that "
-                f"order: name the columns, {name}.columns = list(...)"
+                f"{name}: the {whose} are the numbers 0, 1, 2, ... in another order, and columns "
+                "without names could belong to the numbers or to that order: name the columns, "
+                f"{name}.columns = list(...)"
             )
     elif isinstance(values, pd.DataFrame):
         matrix = matrix[

@@ -243,6 +243,7 @@ class _Heterogeneous:
         ({("a", "b"): 2.0, ("b", "c"): 1.0}, None, "got dict: give a square matrix"),
         (pd.DataFrame([(0, 1), (1, 2)]), None, "matrix of two nodes or two pairs of nodes"),
         (pd.DataFrame([("a", "b"), ("b", "c")]), None, "matrix of two nodes or two pairs of"),
+        (sp.coo_matrix((3 * 10**9, 3 * 10**9)), None, "needs 96 GB of memory"),
         (_adjacency(), np.ma.masked_equal(np.arange(4.0)[:, None], 2), "missing .masked. cells"),
         ("edges.csv", None, "got str of shape"),
         ([(0, 1, 5), (1, 2, 3), (2, 0, 4)], None, "some are no pairs"),
@@ -292,10 +293,14 @@ def test_entries_at_one_place_are_summed_in_every_format():
     coo = sp.coo_matrix((np.ones(4), places), shape=(3, 3))
     csr = sp.csr_matrix((np.ones(4), places[1], [0, 3, 4, 4]), shape=(3, 3))
     tensor = torch.sparse_coo_tensor(np.stack(places), np.ones(4), (3, 3))
-    for matrix in (coo, csr, tensor, coo.toarray()):
+    for matrix in (coo, csr, csr.tocsc(), tensor, coo.toarray()):
         held = read_objects(matrix)
         np.testing.assert_allclose(held.graph.weight, [1.5, 0.5])
     assert (coo.nnz, csr.nnz) == (4, 4)
+    assert "adjacency: 2 repeated entries summed" in read_objects(coo).notes
+    # In 8 bits the sum of 256 ones would be 0.
+    many = sp.coo_matrix((np.ones(257, np.uint8), ([0] * 256 + [1], [1] * 256 + [2])), (3, 3))
+    assert read_objects(many).graph.weight.max() > 1.9
 
 
 def test_what_is_not_read_is_said():
@@ -306,9 +311,12 @@ def test_what_is_not_read_is_said():
     table = pd.DataFrame({"id": [7, 8, 9, 6], "x": [1.0, 2, 3, 4], "label": [0, 1, 0, 1]})
     notes = read_objects(_adjacency(), table).notes
     assert notes == [
-        "features: column 'id', 'label' is used as a feature: drop it if it holds classes or ids "
-        "of the nodes"
+        f"features: column {name!r} is used as a feature: drop it if it holds classes or ids of "
+        "the nodes"
+        for name in ("id", "label")
     ]
+    positions = table.rename(columns={"id": "z", "label": "y"})
+    assert read_objects(_adjacency(), positions).notes == []
 
 
 @pytest.mark.parametrize("formats", ["csc", ["csr", "csc"]])

@@ -108,7 +108,18 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
         assert "a link, a mount point or the current folder" in capsys.readouterr().err
 
 
-def test_the_file_of_the_result_is_of_this_version(parts):
-    directory = PartitionDirectory(parts)
-    with pytest.raises(InputError, match=r"whole\.pt: not of this version .*'clean'.*write the"):
-        directory.of_this_version("whole.pt", lambda: {}["clean"])
+def test_the_file_of_the_result_is_of_this_version(parts, tmp_path):
+    """One process of one part reads it, as the first of several does."""
+    one = tmp_path / "one"
+    assert main(["partition", CONFIG, *DATA, "--parts", "1", "--out", str(one)]) == 0
+    whole = torch.load(one / "whole.pt", weights_only=True)
+    del whole["clean"]
+    torch.save(whole, one / "whole.pt")
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "launch.py"), "--nproc", "1", "--", "train", CONFIG, *DATA,
+         f"distributed.partition={one}", "eval.floors=false", f"output_dir={tmp_path / 'run'}"],
+        capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "whole.pt: not of this version of user_dgl ('clean'): write the folder" in done.stderr
+    assert "Traceback" not in done.stderr

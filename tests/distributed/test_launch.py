@@ -320,7 +320,7 @@ def test_a_machine_that_is_not_there(monkeypatch, capsys):
     """Torch waits for ten minutes; here it gives up at once."""
 
     def give_up(*arguments, **settings):
-        raise RuntimeError("The client socket has timed out\nwhile trying to connect")
+        raise dist.DistStoreError("The client socket has timed out\nwhile trying to connect")
 
     monkeypatch.setattr("torch.distributed.launcher.api.launch_agent", give_up)
     words = ["--nnodes", "2", "--master-addr", "nowhere.invalid", "--", "train", CONFIG]

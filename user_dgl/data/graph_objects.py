@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import AttributedGraph, some
 from user_dgl.data.categories import CategoryEncoder
-from user_dgl.data.edge_list.names import is_id, is_label_of_table
+from user_dgl.data.edge_list.names import labels_or_ids
 from user_dgl.data.formats.dgl_file import Parts, graph_of
 from user_dgl.data.reading.matrices import (
     as_features,
@@ -94,7 +94,8 @@ def read_objects(
     The adjacency may be:
 
     - a square matrix (N, N) of any kind that `as_table` reads: every entry other than 0 is an edge.
-      The columns of a DataFrame are put into the order of its rows, by name;
+      Entries of a sparse matrix at one place are summed. The columns of a DataFrame are put into
+      the order of its rows, by name;
     - a graph of networkx, igraph, DGL or PyTorch Geometric;
     - an ``edge_index`` (2, M) of whole numbers, which are nodes 0..N-1. N is the number of rows of
       the features, or else the largest number plus 1;
@@ -131,19 +132,14 @@ def read_objects(
         if order is not None:
             feat = feat[order]
     notes = [f"adjacency: {note}" for note in held.notes]
-    suspects = [shown(n) for n in _names(columns) if is_label_of_table(n) or is_id(n)]
-    if suspects:
+    for column in [] if columns is None else labels_or_ids(columns):
         notes.append(
-            f"features: column {some(suspects)} is used as a feature: drop it if it holds classes "
+            f"features: column {shown(column)} is used as a feature: drop it if it holds classes "
             "or ids of the nodes"
         )
     if encoder is not None and encoder.columns:
         notes.append(f"features: {encoder.note()}")
     return HeldData(held.graph, feat, names, columns, notes)
-
-
-def _names(columns: np.ndarray | None) -> list[str]:
-    return [] if columns is None else list(columns)
 
 
 def _matched(
@@ -201,19 +197,24 @@ def _graph(adjacency: Any, table: Table | None) -> HeldGraph:
             return _of_edge_index(array, table)
         if columns == 2 and array.dtype.kind in "iuUO":
             return _of_pairs(array[:, 0], array[:, 1], table)
-    graph, notes = graph_from_matrix(_summed(as_matrix(array, "adjacency")), "adjacency")
-    return HeldGraph(graph, notes=notes)
+    matrix, summed = _summed(as_matrix(array, "adjacency"))
+    graph, notes = graph_from_matrix(matrix, "adjacency")
+    return HeldGraph(graph, notes=[*summed, *notes])
 
 
-def _summed(matrix: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
-    """Sum entries that a sparse matrix has at one place, as SciPy does wherever it reads them."""
-    if not sp.issparse(matrix):
-        return matrix
-    rows = sp.csr_matrix(matrix)
-    if not rows.has_canonical_format:
-        rows = rows.copy()  # it may share its entries with the caller's matrix
-        rows.sum_duplicates()
-    return rows
+def _summed(matrix: Any) -> tuple[Any, list[str]]:
+    """Sum entries that a sparse matrix has at one place, as SciPy does wherever it reads them.
+
+    Other formats than these have one entry at a place.
+    """
+    if getattr(matrix, "format", None) not in ("coo", "csr", "csc") or matrix.has_canonical_format:
+        return matrix, []
+    before = matrix.nnz
+    # In small integers a sum could overflow. Booleans stay booleans.
+    matrix = matrix.astype(np.float64) if matrix.dtype.kind in "iu" else matrix.copy()
+    matrix.sum_duplicates()
+    number = before - matrix.nnz
+    return matrix, [f"{number} repeated entries summed"] if number else []
 
 
 def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
@@ -229,8 +230,8 @@ def _of_frame(frame: pd.DataFrame, table: Table | None) -> HeldGraph:
     names = None
     named = not (is_default(frame.index) and is_default(frame.columns))
     if num_rows == 2 and (not named or is_default(frame.index)):
-        kinds = {kind.kind if isinstance(kind, np.dtype) else "O" for kind in frame.dtypes}
-        if kinds <= set("iuUO"):
+        kinds = {kind.kind for kind in frame.dtypes}  # "O" is that of text too
+        if kinds <= set("iuO"):
             raise InputError(
                 "adjacency: a DataFrame (2, 2) is a matrix of two nodes or two pairs of nodes: "
                 "give a SciPy matrix for the first, a list of tuples for the second"

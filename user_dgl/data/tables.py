@@ -91,8 +91,10 @@ def as_table(values: Any, name: str, encoder: CategoryEncoder | None = None) -> 
         encoded = [c for c in range(frame.shape[1]) if _is_category(frame.iloc[:, c])]
     if not encoded and not encoder.columns:
         return Table(_cells(frame, name), rows, columns)
+    advice = "the fit had numbers there" if encoder.columns else ADVICE
+    categories = encoder.encode(frame.iloc[:, encoded], name)
     numbers = frame.iloc[:, [c for c in range(frame.shape[1]) if c not in set(encoded)]]
-    parts = [sp.csr_matrix(_cells(numbers, name)), encoder.encode(frame.iloc[:, encoded], name)]
+    parts = [sp.csr_matrix(_cells(numbers, name, advice)), categories]
     return Table(sp.hstack(parts, format="csr"), rows, columns)
 
 
@@ -116,8 +118,9 @@ def as_array(values: Any, name: str) -> np.ndarray | sp.spmatrix:
     """
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
-        if values.dtype in (torch.bfloat16, torch.float16):
-            values = values.float()  # NumPy does not have the first, and SciPy not the second
+        of_numpy = values.dtype != torch.bfloat16
+        if not of_numpy or (values.dtype == torch.float16 and values.layout != torch.strided):
+            values = values.float()  # NumPy does not have the first type, SciPy not the second
         if values.layout == torch.strided:
             return values.numpy()
         entries = values.to_sparse_coo().coalesce()
@@ -140,7 +143,7 @@ def is_default(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
-def _cells(frame: pd.DataFrame, name: str) -> np.ndarray:
+def _cells(frame: pd.DataFrame, name: str, advice: str = ADVICE) -> np.ndarray:
     """Convert a DataFrame to numbers, column by column where the columns differ in type."""
     kinds = set(frame.dtypes)
     if len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype):
@@ -159,7 +162,7 @@ def _cells(frame: pd.DataFrame, name: str) -> np.ndarray:
         else:
             columns.append(cells.astype(object).where(cells.notna(), np.nan).astype(np.float64))
     if wrong:
-        raise InputError(f"{name}: not numbers: column {some(wrong, most=3)}: {ADVICE}")
+        raise InputError(f"{name}: not numbers: column {some(wrong, most=3)}: {advice}")
     array = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     _check_given(array, frame, name)
     return array

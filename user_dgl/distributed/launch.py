@@ -89,9 +89,14 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     import torch
 
     config = _settings_of(arguments.command)
-    fits_gpu = config is None or (config.device != "cpu" and config.fits_gpu)
+    if config is None:
+        fits_gpu = "device=cpu" not in arguments.command
+        shared = "distributed.backend=gloo" in arguments.command
+    else:
+        fits_gpu = config.device != "cpu" and config.fits_gpu
+        shared = config.distributed.backend == "gloo"
     gpus = torch.cuda.device_count() if fits_gpu else 0
-    if config is not None and config.distributed.backend == "gloo":
+    if shared:
         arguments.backend = arguments.backend or "gloo"
     arguments.nproc = arguments.nproc or max(gpus, 1)
     if gpus and arguments.nproc > gpus and arguments.backend != "gloo":
@@ -123,6 +128,7 @@ def _with_backend(command: list[str], backend: str | None) -> list[str]:
 
 def _launch(arguments: argparse.Namespace, nproc: int, command: list[str], folder: Path) -> int:
     """Run the processes to their end, and return the exit status."""
+    from torch.distributed import DistError
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -150,7 +156,7 @@ def _launch(arguments: argparse.Namespace, nproc: int, command: list[str], folde
     except KeyboardInterrupt:
         print("launch: stopped", file=sys.stderr)
         return 128 + signal.SIGINT
-    except (RuntimeError, OSError) as error:  # the machines have not found each other
+    except DistError as error:  # the machines have not found each other
         if arguments.nnodes == 1:
             raise
         place = f"{arguments.master_addr}:{arguments.master_port}"

@@ -283,7 +283,10 @@ class _Run:
         ranks, part, what = self.ranks, data.shard.part, "the memory of all ranks"
         num_edges, halo = len(data.edges), len(part.halo)
         here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
-        plan = plan_memory(config, num_edges, data.feat, self.device, here, halo)
+        num_pairs = len(part.pairs)
+        plan = plan_memory(
+            config, num_edges, data.feat, self.device, here, halo, num_pairs=num_pairs
+        )
         expected_mb = plan.expected_mb
         if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
@@ -292,7 +295,9 @@ class _Run:
             """Refuse what the GPU of this rank, if it has one, cannot hold."""
             if self.device.type == "cuda":
                 sharing = -(-here // torch.cuda.device_count())
-                gpu_memory_line(config, num_edges, data.feat, self.device, sharing, halo)
+                gpu_memory_line(
+                    config, num_edges, data.feat, self.device, sharing, halo, num_pairs=num_pairs
+                )
 
         ranks.run_on_all(check_gpu, what)  # by all ranks, also where some of them have no GPU
         machine = os.environ.get("GROUP_RANK", "0")

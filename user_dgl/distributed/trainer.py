@@ -64,8 +64,15 @@ class ShardTrainer(EpochLoop):
         dtype = getattr(torch, config.train.precision)
         shard, part = data.shard, data.shard.part
         here = int(os.environ.get("LOCAL_WORLD_SIZE", ranks.size))
-        num_edges = len(data.edges)  # those of A' that are no edges are counted beside them
-        self.memory = plan_memory(config, num_edges, data.feat, device, here, halo=len(part.halo))
+        self.memory = plan_memory(
+            config,
+            len(data.edges),
+            data.feat,
+            device,
+            here,
+            halo=len(part.halo),
+            num_pairs=len(part.pairs),
+        )
         self.keeps_freed_memory = self.memory.keeps_freed
         self.features = FeatureMatrix(data.feat, dtype, device, data.columns)
         self._graph = part.graph().to(device)

@@ -102,6 +102,7 @@ def plan_memory(
     num_processes: int = 1,
     halo: int = 0,
     beside: float = 0.0,
+    num_pairs: int | None = None,
 ) -> MemoryPlan:
     """Estimate the largest resident set size of a run on the CPU side.
 
@@ -123,13 +124,17 @@ def plan_memory(
         Number of nodes of other processes whose rows this process receives for each product.
     beside : float
         Bytes that training needs in addition to the model and its encoder.
+    num_pairs : int, optional
+        Number of pairs of A', if it is known; else it follows from the settings.
     """
     now = resident_mb()
     if config.train.mode == "partition":
         added = _partition_bytes(config, num_edges, feat)
         return MemoryPlan(max(peak_memory_mb(), now + added / 1e6), False)
     before = _preparation_bytes(config, num_edges, feat, halo)
-    step = 0.0 if device.type == "cuda" else beside + _step_bytes(config, num_edges, feat, halo)
+    step = 0.0
+    if device.type != "cuda":
+        step = beside + _step_bytes(config, num_edges, feat, halo, num_pairs)
     if step and glibc() is not None:
         kept = _KEPT_SHARE if config.model.kind == "user" else _KEPT_SHARE_OF_BASELINES
         added = (_fixed(config) + max(kept * step, before)) / 1e6
@@ -151,12 +156,19 @@ def _most_clusters(config: Config) -> int:
     return most
 
 
-def _step_bytes(config: Config, num_edges: int, feat: sp.csr_matrix, halo: int = 0) -> float:
+def _step_bytes(
+    config: Config,
+    num_edges: int,
+    feat: sp.csr_matrix,
+    halo: int = 0,
+    num_pairs: int | None = None,
+) -> float:
     """Bytes at the peak of training on the whole graph, including the model."""
     structure, model, train = config.structure, config.model, config.train
     num_nodes = feat.shape[0]
-    candidates = structure.candidates
-    num_pairs = num_edges + (candidates.pairs_per_node * num_nodes if structure.learnable else 0)
+    if num_pairs is None:
+        more = structure.candidates.pairs_per_node if structure.learnable else 0
+        num_pairs = num_edges + more * num_nodes
     learns = config.learns_structure
     size = _precision(config)
     per_pair = size * (_PAIR_WEIGHTED + (_PAIR_LEARNED if learns else 0))
@@ -383,12 +395,13 @@ def gpu_memory_line(
     num_processes: int = 1,
     halo: int = 0,
     beside: float = 0.0,
+    num_pairs: int | None = None,
 ) -> str:
     """Check that a GPU has enough memory for training, and return a text for the log.
 
     Parameters
     ----------
-    config, num_edges, feat, device, halo, beside
+    config, num_edges, feat, device, halo, beside, num_pairs
         As in `plan_memory`.
     num_processes : int
         Number of processes that share the GPU.
@@ -398,7 +411,7 @@ def gpu_memory_line(
     InputError
         The expected memory is more than this process's share of the free memory.
     """
-    expected = beside + _step_bytes(config, num_edges, feat, halo)
+    expected = beside + _step_bytes(config, num_edges, feat, halo, num_pairs)
     # Memory that torch has reserved but not allocated is free for this process.
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = (torch.cuda.mem_get_info(device)[0] + kept) / num_processes

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from user_dgl.data.attributed_graph import check_text, one_line
 from user_dgl.data.categories import ADVICE, CategoryEncoder
-from user_dgl.data.edge_list.names import ID_NAMES, is_id, is_label_of_table, is_row_number, words
+from user_dgl.data.edge_list.names import ID_NAMES, is_id, is_row_number, labels_or_ids, words
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
 from user_dgl.data.formats.npz import load_sparse, member_names, read_member
@@ -180,13 +180,9 @@ class _Roles:
         names = text.header or ()
         if len(names) != text.num_columns:
             names = ()
-        has_x = "x" in map(words, names)  # then y is a coordinate
         ids = [c for c, name in enumerate(names) if is_id(name)]
-        labels = [
-            c
-            for c, name in enumerate(names)
-            if c not in ids and is_label_of_table(name) and not (has_x and words(name) == "y")
-        ]
+        named = set(labels_or_ids(names))
+        labels = [c for c, name in enumerate(names) if c not in ids and name in named]
         rows = [c for c, name in enumerate(names) if is_row_number(name) and (c == 0 or not name)]
         texts = [
             c

@@ -1,7 +1,7 @@
 """What the names of columns say: which are ends of edges, weights, ids, labels or row numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # Words for the first and the second end of an edge. A row of this table is one vocabulary:
@@ -120,6 +120,17 @@ def is_label_of_table(name: str) -> bool:
     """Whether a column of this name holds labels in a table of features or labels."""
     name = words(name)
     return is_label(_TRUE.sub("", name)) or _NUMBERED_LABEL.fullmatch(name) is not None
+
+
+def labels_or_ids(names: Iterable[str]) -> list[str]:
+    """Names of the columns of a table that hold labels or ids of nodes by their names."""
+    names = list(names)
+    has_x = "x" in map(words, names)  # then y is a coordinate
+    return [
+        name
+        for name in names
+        if is_id(name) or (is_label_of_table(name) and not (has_x and words(name) == "y"))
+    ]
 
 
 def is_row_number(name: str) -> bool:
