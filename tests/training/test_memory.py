@@ -185,6 +185,42 @@ def test_a_run_that_cannot_fit_is_refused(monkeypatch):
         check_memory(smooth, 100, sp.csr_matrix((50, 20)))
 
 
+def _added(config, **more):
+    """Bytes that a run is expected to add, of a graph of 1M nodes and 10M edges."""
+    feat = sp.csr_matrix((1_000_000, 200))
+    return 1e6 * (plan_memory(config, 10_000_000, feat, **more).expected_mb - memory.resident_mb())
+
+
+def test_floats_of_training_count_by_their_size():
+    name = CONFIGS / "large" / "sbm_1m.yaml"
+    single, double = (
+        _added(load_config(name, [f"train.precision={p}"])) for p in ("float32", "float64")
+    )
+    # The ends of the pairs, which are whole numbers, stay as they are.
+    assert 1.5 < double / single < 2
+
+
+def test_pairs_of_a_part_are_counted_once():
+    """Candidates among them are not added again to what is known."""
+    config = load_config(None, ["model.num_clusters=5", "structure.candidates.feature_knn=10"])
+    assert config.structure.candidates.pairs_per_node >= 10
+    known, guessed = _added(config, num_pairs=15_000_000), _added(config)
+    fewer = _added(config, num_pairs=12_000_000)
+    assert fewer < known < guessed
+    assert (known - fewer) / 3e6 == pytest.approx(84, rel=0.3)  # a pair that is learned
+
+
+def test_what_the_first_of_several_processes_gathers_and_cuts_is_foretold(monkeypatch):
+    config = load_config(CONFIGS / "default.yaml", ["model.num_clusters=10"])
+    sizes = (memory.gathered_memory_mb(config, n, 10 * n) for n in (1_000_000, 2_000_000))
+    # 40 columns, 10 clusters, 16 bytes of a node and 290 of its pairs, twice.
+    assert next(sizes) - next(sizes) == pytest.approx(-2 * (4 * 50 + 16 + 290), rel=0.05)
+    memory.check_cutting(1000, 5000)
+    monkeypatch.setattr(memory, "machine_memory_mb", lambda: memory.resident_mb() + 100)
+    with pytest.raises(InputError, match=r"cutting the graph .* by user-dgl partition"):
+        memory.check_cutting(1_000_000, 10_000_000)
+
+
 def test_machine_memory_is_at_least_what_this_process_holds():
     assert memory.peak_memory_mb() < memory.machine_memory_mb()
 

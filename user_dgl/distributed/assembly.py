@@ -22,6 +22,7 @@ from user_dgl.pipeline.inspection import summary_lines
 from user_dgl.runtime.progress import StageClock
 from user_dgl.runtime.streams import Stream, stream_rng
 from user_dgl.structure.candidates import Pairs
+from user_dgl.training.memory import check_cutting
 from user_dgl.training.result import TrainingResult, empty_clusters
 from user_dgl.training.stages import (
     Preparation,
@@ -155,6 +156,7 @@ def split_among_ranks(whole: WholeData, num_ranks: int) -> list[RankData]:
     if preparation is not None:
         weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
         view = preparation.view
+    check_cutting(graph.num_nodes, pairs.num_edges)
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
     columns, edge_of = ColumnStatistics.of(feat), observed.cumsum(0) - 1
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())

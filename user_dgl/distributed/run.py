@@ -35,7 +35,12 @@ from user_dgl.runtime.machine import machine_memory_mb, peak_memory_mb
 from user_dgl.runtime.progress import StageClock
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.hooks import Hooks
-from user_dgl.training.memory import floors_memory_mb, gpu_memory_line, plan_memory
+from user_dgl.training.memory import (
+    floors_memory_mb,
+    gathered_memory_mb,
+    gpu_memory_line,
+    plan_memory,
+)
 
 
 def train(
@@ -288,6 +293,9 @@ class _Run:
             config, num_edges, data.feat, self.device, here, halo, num_pairs=num_pairs
         )
         expected_mb = plan.expected_mb
+        if ranks.first:
+            gathered = gathered_memory_mb(config, data.num_nodes, data.num_pairs)
+            expected_mb = max(expected_mb, gathered)
         if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
 

@@ -69,6 +69,9 @@ _COMPILER = 60e6
 # first and last weight, and the parameter with its moments. An edge that METIS gets.
 _KEPT_PAIR, _PARAMETER = 17, 4 + 4 * 4
 _METIS_EDGE = 130
+# The result of several processes: clusters and number of a node; of a pair its ends, weight,
+# position and whether it is an edge of the data.
+_GATHERED_NODE, _GATHERED_PAIR = 16, 29
 # Share of the blocks of an own node that exist also for a node of the halo, because products read
 # them or return them.
 _HALO_SHARE = 0.4
@@ -433,3 +436,36 @@ def gpu_memory_line(
 def floors_memory_mb(config: Config, feat: sp.csr_matrix) -> float:
     """Peak in 10^6 bytes if this process computes the floors in addition to its present memory."""
     return resident_mb() + (_fixed(config) + _floor_bytes(config, feat)) / 1e6
+
+
+def check_cutting(num_nodes: int, num_pairs: int) -> None:
+    """Check that the machine has enough memory to cut the graph of A' into parts by METIS.
+
+    Raises
+    ------
+    InputError
+    """
+    seen = min(num_pairs, METIS_EDGES_PER_NODE * num_nodes)
+    expected, total = resident_mb() + seen * _METIS_EDGE / 1e6, machine_memory_mb()
+    if expected > total:
+        raise InputError(
+            f"cutting the graph into parts would need about {expected / 1000:.1f} GB of memory and "
+            f"the machine has {total / 1000:.1f}: cut it on a larger one, by user-dgl partition"
+        )
+
+
+def gathered_memory_mb(config: Config, num_nodes: int, num_pairs: int) -> float:
+    """Peak in 10^6 bytes where the first of several processes gathers the result of all.
+
+    Parameters
+    ----------
+    config : Config
+    num_nodes, num_pairs : int
+        Sizes of the whole graph of A'.
+    """
+    model, clusters = config.model, _most_clusters(config)
+    width = model.hidden_feats[-1] if model.traits.learns else min(4 * clusters, 64)
+    of_node = _BYTES_PER_FLOAT * (width + clusters) + _GATHERED_NODE
+    result = num_nodes * of_node + num_pairs * _GATHERED_PAIR
+    # What the others sent, and the result that is made of it.
+    return resident_mb() + 2 * result / 1e6
