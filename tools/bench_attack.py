@@ -100,7 +100,7 @@ def noise_of(config, form, rate):
 def save(config, form, rate, graph, folder) -> None:
     """Write a graph in the way of ``user-dgl perturb``."""
     noisy = replace(config, data=replace(config.data, noise=noise_of(config, form, rate)))
-    recipe = recipe_of(noisy, graph.num_nodes)
+    recipe = recipe_of(noisy, graph)
     name = config.data.name or Path(config.data.path or config.data.kind).stem
     path = folder / f"{name}_{form}_{rate:g}_{config.seed}.npz"
     write_atomically(path, lambda file: write_graph(file, graph, recipe))

@@ -4,6 +4,7 @@ Exit status: 0 done, 2 bad input, 3 non-finite loss, 4 lost process, 128 + n sto
 """
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -43,6 +44,10 @@ def main(argv: list[str] | None = None) -> int:
         Exit status.
     """
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        # An id that the terminal cannot show must not end a run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if launched() and argv[:1] == ["launch"]:
         print(
             "user-dgl: error: launch starts processes itself: use it without torchrun",
@@ -340,8 +345,13 @@ def _perturb(arguments: argparse.Namespace) -> None:
     from user_dgl.pipeline.inputs import load_noisy_data
     from user_dgl.runtime.files import write_atomically
 
+    for line in config.inert_settings():
+        if line.startswith("data."):
+            _log(f"Warning: {line}")
     data, noisy, _ = load_noisy_data(config, _log)
-    recipe = recipe_of(config, data.num_nodes)
+    if not noisy.num_added + noisy.num_removed:
+        _log("Warning: nothing is flipped: the file has the clean graph (data.noise)")
+    recipe = recipe_of(config, data.graph)
     write_atomically(arguments.out, lambda file: write_graph(file, noisy.graph, recipe))
     print(
         f"{arguments.out}: {noisy.graph.num_edges} edges, {noisy.num_added} added, "
@@ -377,7 +387,11 @@ def _partition(arguments: argparse.Namespace) -> None:
 def _evaluate(arguments: argparse.Namespace) -> None:
     from user_dgl.pipeline.evaluate import evaluate
 
-    print(json.dumps(evaluate(arguments.run_dir, arguments.labels), indent=2, allow_nan=False))
+    def note(line: str) -> None:
+        print(f"Note: {line}", file=sys.stderr)
+
+    report = evaluate(arguments.run_dir, arguments.labels, note)
+    print(json.dumps(report, indent=2, allow_nan=False))
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -439,6 +453,8 @@ def _log(line: str) -> None:
     """Print a line, above the progress bar if there is one on the terminal."""
     from tqdm import tqdm
 
+    if sys.stdout is None:  # it was closed before the program started
+        return
     try:
         tqdm.write(line)
         sys.stdout.flush()  # so that a file shows how far a run is

@@ -354,6 +354,16 @@ def test_no_edges():
     assert len(graph_view(graph, 3, 0).clusters) == 300
 
 
+def test_no_edges_and_features_that_say_nothing():
+    """The edges cannot save more bits where there are none."""
+    graph, _ = Graph.from_edges(100, [], [])
+    values = sp.csr_matrix(np.random.default_rng(0).normal(size=(100, 64)).astype(np.float32))
+    view = smoothed_view(graph, torch.ones(0), values, SmoothConfig(), 2, 0, "csr")
+    assert len(np.unique(view.clusters)) == 2
+    assert not view.reads_edges
+    assert not any("come from the edges alone" in warning for warning in view.warnings)
+
+
 def test_features_without_words_in_common_are_reported(data):
     """Each node has words of its own, so that no clustering says anything about them."""
     feat = sp.kron(sp.eye(300), np.ones((1, 3)), format="csr")

@@ -52,6 +52,9 @@ def test_both_ways_agree(container, monkeypatch):
     for bound in (301, 300):
         monkeypatch.setattr(svd, "_TALL", bound)
         found.append(svd_with_axes(rows, 5, seed=0))
+    # A sparse matrix with few zeros is multiplied in dense blocks, and others as they are.
+    monkeypatch.setattr(svd, "_DENSE", 1.0)
+    np.testing.assert_allclose(svd_with_axes(rows, 5, seed=0)[1], found[1][1], atol=1e-6)
     (one, axes), (other, other_axes) = found
     sign = np.sign((axes * other_axes).sum(0))
     np.testing.assert_allclose(one * sign, other, rtol=0, atol=1e-5)

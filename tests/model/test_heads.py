@@ -27,3 +27,14 @@ def test_a_low_temperature_makes_memberships_hard():
     )
     assert (hard > 0.999).all()
     assert (soft < 0.6).all()
+
+
+def test_the_centroid_of_an_empty_cluster_stays_where_it_is():
+    """It has no direction: the gradient of its norm would be without bounds."""
+    head = CentroidHead(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 0.5)
+    logits = head(torch.nn.functional.normalize(torch.tensor([[1.0, 0.3], [0.2, 1.0]]), dim=1))
+    assert (logits[:, 1] == 0).all()
+    logits.square().sum().backward()
+    assert (head.centroids.grad[1] == 0).all()
+    assert (head.centroids.grad[0] != 0).any()
+    assert "used" not in head.state_dict()

@@ -237,3 +237,14 @@ def test_full_disk_leaves_the_old_file(odd_run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sp, "save_npz", full)
     error = _refused(capsys, odd_run, "--graph", out, "--overwrite")
     assert f"{out}: cannot be written: No space left on device" in error
+
+
+def test_no_file_that_the_run_was_trained_on_is_replaced(tmp_path, capsys):
+    edges, run = tmp_path / "edges.csv", tmp_path / "run"
+    edges.write_text("from,to\n" + "".join(f"n{i},n{(i + 1) % 9}\n" for i in range(9)))
+    settings = ["--clusters", "2", f"output_dir={run}", "eval.floors=false", "train.epochs=1"]
+    assert main(["train", "--edges", str(edges), *settings]) == 0
+    before = edges.read_text()
+    assert main(["export", str(run), "--graph", str(edges), "--overwrite"]) == 2
+    assert "--graph names a file" in capsys.readouterr().err
+    assert edges.read_text() == before

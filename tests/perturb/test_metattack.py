@@ -425,14 +425,16 @@ def test_the_victim_of_the_bench_is_the_baseline_of_the_tables(quickstart, capsy
 
 def test_recipes_name_what_had_a_part():
     random = ["data.noise.kind=random_flip", "data.noise.rate=0.5", "seed=4"]
-    recipe = recipe_of(load_config(None, random), 10)
+    graph = Graph.from_edges(10, [0, 1], [1, 2])[0]
+    recipe = recipe_of(load_config(None, random), graph)
+    assert len(recipe.pop("graph")) == 16
     del recipe["user_dgl"]
     assert recipe == {"kind": "random_flip", "rate": 0.5, "seed": 4}
-    recipe = recipe_of(load_config(None, [*random, "task=link_prediction"]), 10)
+    recipe = recipe_of(load_config(None, [*random, "task=link_prediction"]), graph)
     assert (recipe["links"]["seed"], recipe["links"]["test_share"]) == (4, 0.1)
     attack = ["data.noise.kind=metattack", "data.noise.seed=1", "seed=4"]
     for num_nodes, form in ((5000, "exact"), (5001, "large")):
-        recipe = recipe_of(load_config(None, attack), num_nodes)
+        recipe = recipe_of(load_config(None, attack), Graph.from_edges(num_nodes, [0], [1])[0])
         assert (recipe["attack"]["form"], recipe["seed"]) == (form, 1)
         assert ("steps" in recipe["attack"]) == (form == "large")
 

@@ -7,12 +7,13 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from user_dgl.config import NoiseConfig
+from user_dgl.config import NoiseConfig, load_config
 from user_dgl.data import largest_component, load_npz, load_planetoid
 from user_dgl.errors import InputError
 from user_dgl.graph import Graph
 from user_dgl.graph.pairs import pair_of_index
-from user_dgl.perturb import perturb, random_flip
+from user_dgl.perturb import perturb, random_flip, stored_graph
+from user_dgl.perturb.stored import recipe_of, write_graph
 
 
 def graph_of(num_nodes, *pairs):
@@ -156,6 +157,46 @@ def test_stored_graph(tmp_path):
         perturb(larger, noise, 0, tmp_path)
     with pytest.raises(InputError, match=r"none\.npz: not found \(data\.noise\.file=none\.npz\)"):
         perturb(clean, NoiseConfig(kind="file", file="none.npz"), 0, tmp_path)
+
+
+def test_a_stored_graph_larger_than_the_clean_one(tmp_path):
+    sp.save_npz(tmp_path / "noisy.npz", graph_of(5, (0, 1)).to_scipy())
+    with pytest.raises(InputError, match=r"5 nodes, the clean graph has 3: make it again"):
+        stored_graph(graph_of(3, (0, 1)), tmp_path / "noisy.npz")
+
+
+def test_a_stored_graph_was_made_from_this_one(tmp_path):
+    clean, other = graph_of(4, (0, 1), (1, 2)), graph_of(4, (0, 1), (1, 3))
+    config = load_config(None, ["data.noise.kind=random_flip", "data.noise.rate=0.5"])
+    file = tmp_path / "noisy.npz"
+    for held_out in (None, np.array([7])):
+        with open(file, "wb") as out:
+            write_graph(out, graph_of(4, (0, 3)), recipe_of(config, clean))
+        assert stored_graph(clean, file, held_out).num_removed == 2
+    with pytest.raises(InputError, match=r"noisy\.npz: made from another graph .*again"):
+        stored_graph(other, file)
+    # A graph of which all pairs were known, where some are held out now.
+    assert stored_graph(other, file, np.array([7])).num_removed == 2
+    links = load_config(None, ["task=link_prediction"])
+    with open(file, "wb") as out:
+        write_graph(out, graph_of(4, (0, 3)), recipe_of(links, clean))
+    with pytest.raises(InputError, match="other held-out pairs"):
+        stored_graph(other, file, np.array([7]))
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0, 400.0], [2.0, 4.0, 6.0]])
+def test_stored_weights_have_the_unit_of_the_clean_graph(tmp_path, weights):
+    """The noise may remove an edge that weighs more than all others together."""
+    clean = Graph.from_edges(5, [0, 1, 2], [1, 2, 3], weights)[0]
+    noisy = Graph.from_edges(5, [0, 1, 3], [1, 2, 4])[0].weighted_like(
+        clean, lambda number: np.full(number, clean.weight.min().item())
+    )
+    config = load_config(None, ["data.noise.kind=random_flip"])
+    with open(tmp_path / "noisy.npz", "wb") as out:
+        write_graph(out, noisy, recipe_of(config, clean))
+    read = stored_graph(clean, tmp_path / "noisy.npz").graph
+    np.testing.assert_allclose(read.edge_weight, noisy.edge_weight, rtol=1e-6)
+    assert read.unit == clean.unit
 
 
 # Pairs added and removed against the clean graph, at 5, 10, 15, 20 and 25 %.

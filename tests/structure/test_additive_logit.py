@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from user_dgl.structure.additive_logit import AdditiveLogit
+from user_dgl.structure.additive_logit import AdditiveLogit, _sample
 
 
 def draw(log_odds, terms, seed=0):
@@ -84,3 +84,28 @@ def test_constant_and_two_valued_terms():
     assert np.isfinite(logit(terms)).all()
     low, high = logit(np.array([[0.0, 0.0], [0.0, 1.0]]))
     assert low < 0 < high
+
+
+@pytest.mark.parametrize("rare", [True, False])
+def test_a_sample_has_enough_of_each_class(rare):
+    """One in 500 is of the rare class, and 1,000 rows are taken; the odds stay those of all."""
+    rng = np.random.default_rng(0)
+    terms = rng.normal(size=(200_000, 1))
+    is_yes = rng.random(len(terms)) < expit(2 * terms[:, 0] - 7.5)
+    terms, is_yes = (terms, is_yes) if rare else (-terms, ~is_yes)
+    share = min(is_yes.mean(), 1 - is_yes.mean())
+    assert share < 0.005
+    logit = AdditiveLogit.fit(terms, is_yes, most_rows=1000)
+    mean = expit(logit(terms)).mean()
+    assert min(mean, 1 - mean) == pytest.approx(share, rel=0.25)
+    assert roc_auc_score(is_yes, logit(terms)) > roc_auc_score(is_yes, terms[:, 0]) - 0.01
+    drawn, _ = _sample(is_yes, 1000)
+    assert len(np.unique(drawn)) == 1000
+    assert min(is_yes[drawn].sum(), (~is_yes[drawn]).sum()) == 250
+
+
+def test_a_class_of_few_rows_is_taken_whole():
+    terms = np.arange(1000.0)[:, None]
+    is_yes = np.arange(1000) < 5
+    logit = AdditiveLogit.fit(terms, is_yes, most_rows=100)
+    assert logit(np.array([[0.0]])) > logit(np.array([[900.0]])) + 3

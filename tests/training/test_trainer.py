@@ -66,6 +66,12 @@ def test_loss_falls_and_weights_learn(data):
     json.dumps(rows)
 
 
+SMOOTH = (
+    "model.encoder=smooth", "model.head=centroid", "structure.candidates.feature_knn=0",
+    "model.observed_mix=0",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -73,8 +79,16 @@ def test_loss_falls_and_weights_learn(data):
         ("model.encoder=gae", "model.head=linear"),
         ("train.mode=partition", "train.partition.num_parts=3", "structure.engine=csr"),
         ("model.encoder=smooth", "model.head=centroid", "structure.candidates.feature_knn=0"),
+        (
+            "model.encoder=smooth",
+            "model.head=centroid",
+            "structure.candidates.feature_knn=0",
+            "structure.prior=feature_cosine",
+            "train.structure_lr=0",
+            "model.smooth.weight_power=3",
+        ),
     ],
-    ids=["gcn", "gae", "parts", "smooth"],
+    ids=["gcn", "gae", "parts", "smooth", "power"],
 )
 def test_memberships_of_the_final_weights_are_the_final_ones(data, settings):
     config = load_config(None, [*SMALL, "model.observed_mix=0", *settings])
@@ -94,6 +108,30 @@ def test_memberships_of_the_final_weights_are_the_final_ones(data, settings):
 def test_memberships_that_are_not_to_be_had(data):
     assert trainer_of(data, "model.observed_mix=0.5").memberships() is None
     assert trainer_of(data, "model.observed_mix=0", "train.restarts=2").memberships() is None
+    # The points of this view are those of the whole graph, so that they know every edge.
+    assert trainer_of(data, *SMOOTH, "model.smooth.source=graph").memberships() is None
+    assert trainer_of(data, *SMOOTH).memberships() is not None
+
+
+def test_weights_are_tied_to_those_that_a_starts_from(data):
+    """They are the prior to the power of the view, so that the penalty is 0 at first."""
+    rows = []
+    settings = (
+        "model.smooth.weight_power=2", "structure.prior=feature_cosine", "train.structure_lr=0.05",
+        "loss.observed_edge_weight=1", "loss.observed_edge_form=mean_square",
+    )  # fmt: skip
+    trainer = trainer_of(data, *SMOOTH, *settings, record=rows.append)
+    trainer.fit()
+    assert trainer.prior.weight.std() > 0.1
+    assert rows[0]["observed_edges"] == pytest.approx(0, abs=1e-9)
+    assert rows[-1]["observed_edges"] > 1e-6
+
+
+def test_a_checkpoint_of_another_view_is_refused(data):
+    saved = []
+    trainer_of(data, *SMOOTH, "model.smooth.hops=4", save=saved.append).fit()
+    with pytest.raises(InputError, match=r"another view of the features, 4 hops, .* 8 hops, "):
+        trainer_of(data, *SMOOTH, "model.smooth.hops=8").fit(saved[-1])
 
 
 def test_fixed_structure_is_the_observed_graph_at_weight_one(data):

@@ -155,3 +155,8 @@ def test_too_few_edges_to_judge_are_a_warning():
     with pytest.warns(UserWarning, match="too few edges to judge: every edge keeps its weight"):
         cleaner = user_dgl.GraphCleaner().fit([(i, i + 1) for i in range(8)])
     assert cleaner.noise_share_ is None
+
+
+def test_a_complete_graph_has_no_random_pairs():
+    with pytest.warns(UserWarning, match="nearly every pair of nodes is an edge"):
+        user_dgl.GraphCleaner().fit(1 - np.eye(30))

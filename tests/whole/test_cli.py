@@ -163,7 +163,21 @@ def test_a_full_disk_under_the_lines_does_not_end_the_run(tmp_path):
         assert (tmp_path / "run" / "result.json").exists()
         command = [sys.executable, "-m", "user_dgl", "config", QUICKSTART]
         run = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert "Traceback" not in run.stderr
+        assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+        command = [sys.executable, "-m", "user_dgl", "evaluate", str(tmp_path / "run")]
+        run = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "stdout: No space left on device" in run.stderr
+
+
+def test_a_terminal_that_cannot_show_an_id(tmp_path):
+    edges = tmp_path / "edges.csv"
+    edges.write_text("from,to\nŁódź,Kraków\nKraków,Poznań\n", "utf-8")
+    command = [sys.executable, "-m", "user_dgl", "inspect", str(edges)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Krak\\xf3w" in run.stdout
 
 
 def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):
@@ -264,6 +278,18 @@ def test_evaluate_with_other_labels(run_dir, tmp_path, capsys):
     assert metrics["acc"] == pytest.approx(100)
 
 
+def test_evaluate_with_labels_of_other_nodes_too(run_dir, tmp_path, capsys):
+    """As in training, nodes without edges may be in the file of labels."""
+    nodes = pd.read_csv(run_dir / "clusters.csv")["node"]
+    labels = tmp_path / "labels.csv"
+    rows = [f"{node},{node % 3}" for node in [*nodes[:100], 99_999]]
+    labels.write_text("node,label\n" + "\n".join(rows) + "\n")
+    assert main(["evaluate", str(run_dir), "--labels", str(labels)]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["num_labelled_nodes"] == 100
+    assert "Note: labels.csv: " in printed.err
+
+
 def test_evaluate_of_no_run(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "not there" in capsys.readouterr().err
@@ -303,6 +329,15 @@ def test_convert_then_load_gives_the_same_data(tmp_path, capsys):
     assert np.array_equal(binary.labels, text.labels)
     assert np.array_equal(binary.feat.toarray(), text.feat.toarray())
     assert main(["convert", QUICKSTART, *overrides, "--out", str(out)]) == 2  # it exists
+
+
+def test_perturb_says_that_nothing_is_flipped(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "x.npz")]
+    settings = ["data.noise={kind: none, rate: 0.2}"]
+    assert main(["perturb", QUICKSTART, *FAST, *settings, *out]) == 0
+    printed = capsys.readouterr().out
+    assert "Warning: data.noise.rate=0.2 has no effect with data.noise.kind=none" in printed
+    assert "Warning: nothing is flipped" in printed
 
 
 def test_perturb_overwrites_nothing_unasked(tmp_path, capsys):

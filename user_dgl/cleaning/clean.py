@@ -138,7 +138,13 @@ def clean(
     if posterior is None:
         ones = np.ones(graph.num_edges, dtype=np.float32)
         own = graph.edge_weight.numpy()
-        warnings.append("too few edges to judge: every edge keeps its weight")
+        all_pairs = graph.num_nodes * (graph.num_nodes - 1) // 2
+        warnings.append(
+            "nearly every pair of nodes is an edge, so that no random pairs are left to compare "
+            "with: every edge keeps its weight"
+            if graph.num_edges > all_pairs // 2
+            else "too few edges to judge: every edge keeps its weight"
+        )
         return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None, tuple(warnings))
     if posterior.note is not None:
         warnings.append(posterior.note)

@@ -205,7 +205,7 @@ def smoothed_view(
             del on_axes
         del smoothed
     warnings = without_structure(graph, code, candidates, found, num_clusters, seed)
-    if warnings and config.source == "auto":
+    if warnings and config.source == "auto" and held.num_edges(graph):
         # Features that say nothing would hide the clusters of the graph.
         alone = _shared_graph_view(graph, num_clusters, seed, held)
         words = code.features(alone.clusters, num_clusters)

@@ -169,8 +169,8 @@ def index_labels(values: ArrayLike, source: Path | str = "labels") -> np.ndarray
     InputError
         A label has any other type, or its text is not valid Unicode.
 
-    >>> index_labels(["b", "", "a"]).tolist(), index_labels([3, -1, 7]).tolist()
-    ([1, -1, 0], [0, -1, 1])
+    >>> index_labels(["b", "", "a", "-1"]).tolist(), index_labels([3, -1, 7]).tolist()
+    ([1, -1, 0, -1], [0, -1, 1])
     """
     values = np.asarray(values)
     check_text(values, source)
@@ -195,6 +195,8 @@ def index_labels(values: ArrayLike, source: Path | str = "labels") -> np.ndarray
             values = np.where(given, values, "0").astype(np.int64)
         elif given.any() and all(map(_is_whole, values[given])):
             values = np.where(given, values, "0").astype(np.float64)
+        else:
+            given &= values != "-1"  # among classes that are words
     if values.dtype.kind in "if" and set(np.unique(values[given]).tolist()) != {-1, 1}:
         given &= values != -1
     if given.any():

@@ -102,6 +102,7 @@ class ShardTrainer(EpochLoop):
         weight, view = self._first_weight, self.data.view
         if view is not None:
             weight = view.smoothing_weight(self._graph, weight, self._observed)
+        self._start = weight  # from which the loss measures how far A' moves
         structure = LearnedAdjacency(
             self._graph,
             self._observed,
@@ -163,7 +164,7 @@ class ShardTrainer(EpochLoop):
         if loss.needs_embedding_mean:
             own, what = state.hidden[0].sum(0), "the mean of the embeddings"
             centre = self.ranks.all_reduce(own, what) / self.data.num_nodes
-        scope = Scope(self.features, self._first_weight, state.observed, centre)
+        scope = Scope(self.features, self._start, state.observed, centre)
         sums = self.loss.sums(state, scope).double()
         tensors = sums.tensors()
         if tensors:

@@ -17,6 +17,8 @@ _BLOCK_ROWS = 8192
 # Random vectors beside the components, and power iterations for few components and for many, as in
 # scikit-learn.
 _MORE, _STEPS_FOR_FEW, _STEPS, _FEW = 10, 7, 4, 0.1
+# Share of values from which a sparse matrix is multiplied in dense blocks.
+_DENSE = 0.3
 
 
 def truncated_svd(
@@ -186,12 +188,18 @@ def _by_gram(
 
 def _gram(feat: sp.csr_matrix | np.ndarray) -> np.ndarray:
     """``X^T X`` (F, F), float64."""
+    rows, columns = feat.shape
+    dense = isinstance(feat, np.ndarray)
     if not isinstance(feat, np.ndarray):
-        exact = feat.astype(np.float64)
-        return (exact.T @ exact).toarray()
-    gram = np.zeros((feat.shape[1], feat.shape[1]))
-    for start in range(0, len(feat), _BLOCK_ROWS):
+        dense = feat.nnz > _DENSE * rows * columns
+        if not dense:
+            exact = feat.astype(np.float64)
+            return (exact.T @ exact).toarray()
+    gram = np.zeros((columns, columns))
+    for start in range(0, rows, _BLOCK_ROWS):
         block = feat[start : start + _BLOCK_ROWS]
+        if not isinstance(block, np.ndarray):
+            block = block.astype(np.float64).toarray()
         gram += block.T @ block
     return gram
 

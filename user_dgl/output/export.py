@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from user_dgl.data.attributed_graph import one_line
+from user_dgl.data.load import named_files
 from user_dgl.errors import InputError
 from user_dgl.output.run_directory import RunDirectory
 from user_dgl.output.tables import csv_text
@@ -55,12 +56,20 @@ class Targets:
                 file,
                 _SUFFIXES[what],
                 option=f"--{what}",
-                kept=run.own_files(),
+                kept=[*run.own_files(), *_inputs_of(run)],
                 replace=overwrite,
                 remedy="--overwrite",
             )
         if len({file.resolve() for file in files.values()}) < len(files):
             raise InputError("two exports name the same file: choose different names")
+
+
+def _inputs_of(run: RunDirectory) -> list[Path]:
+    """Files that the run was trained on, which an export must not replace."""
+    try:
+        return named_files(run.read_config().data)
+    except InputError:  # of another version, or without settings
+        return []
 
 
 def export(

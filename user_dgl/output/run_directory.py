@@ -392,7 +392,7 @@ class RunDirectory:
 
     def read_config_text(self) -> str:
         """Read the text of ``config.yaml``, of any version."""
-        return self._existing(self.config_file).read_text(errors="replace")
+        return self._existing(self.config_file).read_text("utf-8", errors="replace")
 
     def read_config(self) -> Config:
         """Read the resolved settings of the run."""

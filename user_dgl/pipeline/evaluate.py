@@ -1,9 +1,11 @@
 """Recomputes metrics and scores from the files of a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from user_dgl.data import read_labels
+from user_dgl.data.edge_list.labels import match_labels, read_label_rows
+from user_dgl.data.reading.ids import tidy_ids
 from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
 from user_dgl.links.files import read_links
 from user_dgl.links.prediction import read_link_model
@@ -11,7 +13,11 @@ from user_dgl.output.run_directory import RunDirectory
 from user_dgl.pipeline.result import labels_or_unlabelled, scores_of
 
 
-def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
+def evaluate(
+    run_dir: Path,
+    labels_file: Path | None = None,
+    log: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
     """Recompute metrics and label-free scores from the files of a run. Nothing is trained.
 
     For link prediction, ``metrics`` are those of the held-out pairs, and ``cluster_metrics`` are
@@ -21,7 +27,10 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     ----------
     run_dir : Path
     labels_file : Path, optional
-        Labels in node order or with ids; default: the labels of the run's data.
+        Labels in node order or with ids; default: the labels of the run's data. As in training,
+        ids of nodes that the graph does not have are left out.
+    log : callable
+        Called with each note on how the file was read.
 
     Returns
     -------
@@ -35,7 +44,11 @@ def evaluate(run_dir: Path, labels_file: Path | None = None) -> dict[str, Any]:
     embedding = run.read_embedding()
     run.check_sizes(nodes=graph.num_nodes, clusters=len(node_ids), embeddings=len(embedding))
     if labels_file is not None:
-        labels = read_labels(labels_file, tuple(node_ids), graph.num_nodes)
+        # Nodes without edges, or of other components, may be in the file and not in the graph.
+        rows, names = read_label_rows(labels_file), tidy_ids(tuple(node_ids))
+        labels, notes = match_labels(rows, names, all_named=False)
+        for note in notes:
+            log(note)
     report = scores_of(graph, clusters, embedding, labels_or_unlabelled(labels, graph.num_nodes))
     observed_weight = run.read_learned_weight(graph)
     trust = observed_weight / graph.edge_weight.numpy()

@@ -1,6 +1,7 @@
 """Inputs of a run: data, noise, held-out pairs and prepared features."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,8 @@ class Inputs:
         """Return settings that repeat the run from any working directory."""
         root = str(data_root(self.asked.data).resolve())
         data = dataclasses.replace(self.asked.data, root=root)
-        return dataclasses.replace(self.asked, output_dir=str(output_dir), data=data)
+        folder = os.path.abspath(output_dir)
+        return dataclasses.replace(self.asked, output_dir=folder, data=data)
 
     def summary(self, engine: str, output_dir: Path) -> str:
         """Describe in one line what is trained."""

@@ -11,6 +11,7 @@ from user_dgl.errors import (
     ReportedError,
     StoppedError,
 )
+from user_dgl.runtime.process import discard_stdout
 
 
 def exit_status(command: Callable[[], int | None]) -> int:
@@ -20,7 +21,10 @@ def exit_status(command: Callable[[], int | None]) -> int:
     of several that is lost. 128 + n: stopped by signal n.
     """
     try:
-        return command() or 0
+        status = command() or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk or a reader that has gone shows here at the latest
+        return status
     except ReportedError:
         return 2
     except InputError as error:
@@ -45,12 +49,14 @@ def exit_status(command: Callable[[], int | None]) -> int:
             return _said("error: the memory of the machine does not suffice", 2)
         raise
     except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
-        sys.stderr.close()
+        discard_stdout()
         return 0
     except OSError as error:
         if error.strerror is None:
             raise
         what = "stdout" if error.filename is None else error.filename
+        if error.filename is None:
+            discard_stdout()
         return _said(f"error: {InputError(f'{what}: {error.strerror}')}", 2)
 
 

@@ -1,5 +1,6 @@
 """Logistic regression in which the log-odds are a sum of piecewise linear functions."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,29 @@ from user_dgl.runtime.streams import Stream, stream_rng
 MOST_ROWS = 200_000
 # Knots are these quantiles of each class, so that each class has knots in the range of its values.
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def _sample(is_yes: np.ndarray, count: int) -> tuple[np.ndarray, float]:
+    """Places (count,) of random rows, and what is to be added to the intercept of a fit to them.
+
+    The rows are drawn from all, unless one class would have less than a quarter of them: on a large
+    graph there are many times more edges than random pairs, and the few that a draw from all had
+    would decide everything.
+    """
+    rng = stream_rng(0, Stream.LOGIT_SAMPLE)
+    yes = int(is_yes.sum())
+    no, least = len(is_yes) - yes, count // 4
+    if min(yes, no) / len(is_yes) >= least / count:
+        return rng.choice(len(is_yes), count, replace=False), 0.0
+    smaller = min(least, yes, no)
+    drawn_yes = smaller if yes < no else count - smaller
+    drawn_no = count - drawn_yes
+    parts = [
+        rng.choice(np.flatnonzero(of_class), number, replace=False)
+        for of_class, number in ((is_yes, drawn_yes), (~is_yes, drawn_no))
+    ]
+    # The odds in the sample are those in all rows, times the ratio of the shares that were kept.
+    return np.sort(np.concatenate(parts)), math.log((drawn_no / no) / (drawn_yes / yes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +74,8 @@ class AdditiveLogit:
         The parameters are the slopes between knots. The variable that a slope multiplies is divided
         by its standard deviation, so that the penalty (half the sum of the squared slopes) has the
         same strength for rare and for frequent values. Of more than ``most_rows`` rows a random
-        sample of this size is used.
+        sample of this size is used, in which each class has a quarter of the rows at least, if it
+        has so many; the intercept is that of all rows.
 
         Parameters
         ----------
@@ -62,8 +87,9 @@ class AdditiveLogit:
             log-odds.
         most_rows : int
         """
+        correction = 0.0
         if len(terms) > most_rows:
-            sample = stream_rng(0, Stream.LOGIT_SAMPLE).choice(len(terms), most_rows, replace=False)
+            sample, correction = _sample(is_yes, most_rows)
             terms, is_yes = terms[sample], is_yes[sample]
         terms = terms.astype(np.float64)
         classes = terms[is_yes], terms[~is_yes]
@@ -92,7 +118,7 @@ class AdditiveLogit:
         found = minimize(loss, np.zeros(1 + size), jac=True, bounds=bounds, options=options).x
         steps = np.split(found[1:] / scale, np.cumsum([len(at) - 1 for at in knots])[:-1])
         values = tuple(np.append(0, np.cumsum(step)) for step in steps)
-        return cls(float(found[0]), knots, values)
+        return cls(float(found[0]) + correction, knots, values)
 
     def __call__(self, terms: np.ndarray) -> np.ndarray:
         """Compute the log-odds (M,) of terms (M, J)."""

@@ -90,27 +90,40 @@ class Trainer(GraphTrainer):
     ):
         super().__init__(graph, feat, config, hooks, held_out=held_out)
         self.prior, self.view = self.preparation.prior, self.preparation.view
+        first = self.prior.weight
+        if self.view is not None:  # A' starts from these weights to the power of the view
+            first = self.view.smoothing_weight(graph, first, torch.ones_like(first).bool())
         self.loss = USERLoss(
             self.config.loss,
             graph.to(self.device),
             self.features,
             self.engine,
-            self.prior.weight.to(self.device, self.features.dtype),
+            first.to(self.device, self.features.dtype),
         )
         self.model: USER
 
     def memberships(self) -> Callable[[torch.Tensor], np.ndarray] | None:
         """After training, return a function that computes Y (N, K) for other weights (P,) of A'.
 
-        Y is computed without dropout. The result is None if there are several replicas, or if the
-        encoder also reads A.
+        Y is computed without dropout. The result is None if there are several replicas, if the
+        encoder also reads A, or if its points are those of the graph, which know all edges.
         """
+        view = self.view
         if self.config.train.restarts > 1 or self.config.model.observed_mix:
+            return None
+        if view is not None and view.reads_edges:
             return None
 
         @torch.no_grad()
         def on(weight: torch.Tensor) -> np.ndarray:
             self.model.eval()
+            structure = self.model.structure
+            if view is not None and not self.config.learns_structure:
+                # The weights of the result are those before the power of the view. Pairs of weight
+                # 0 are left out of the graph, whatever the power.
+                pairs, observed = structure.graph.to("cpu"), structure.observed.cpu()
+                powered = view.smoothing_weight(pairs, weight.cpu(), observed)
+                weight = powered.masked_fill(weight.cpu() == 0, 0)
             propagation = self.model.propagation(weight.to(self.device, self.features.dtype))
             _, logits, _ = self.model.forward_part(self.features, propagation)
             return torch.softmax(logits, 1).cpu().numpy()
@@ -289,6 +302,7 @@ class Trainer(GraphTrainer):
         return {
             "progress": self.progress.state_dict(),
             "features": self.feat_digest,
+            "view": None if self.view is None else self.view.name,
             "structure": {
                 "keys": torch.from_numpy(structure.graph.keys),
                 "observed": structure.observed.cpu().clone(),
@@ -305,13 +319,20 @@ class Trainer(GraphTrainer):
         Raises
         ------
         InputError
-            The checkpoint is of another graph or of other features.
+            The checkpoint is of another graph, of other features or of another view of these.
         """
         self.progress = Progress(**state["progress"])
         if state["features"] != self.feat_digest:
             raise InputError(
                 "the checkpoint is of other features or weights of edges: the data have changed "
                 "since"
+            )
+        made_on = state.get("view")  # None in checkpoints of 0.3.0
+        if made_on is not None and self.view is not None and made_on != self.view.name:
+            raise InputError(
+                f"the checkpoint is of another view of the features, {made_on}, than the one that "
+                f"this machine chooses, {self.view.name}: set model.smooth to that view, or start "
+                "anew with overwrite=true"
             )
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         pairs = pairs.weighted_like(self.graph)
