@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     attacked = list(attack(config, data, arguments.form, rates))
     for rate, graph, figures in attacked:
         if arguments.out is not None:
-            save(config, arguments.form, rate, graph, arguments.out)
+            save(config, arguments.form, rate, data.graph, graph, arguments.out)
         nmi = victims(config, data, graph, arguments.victims)
         flips = np.setxor1d(graph.keys, data.graph.keys)
         added = int((data.graph.positions(flips) < 0).sum())
@@ -97,10 +97,10 @@ def noise_of(config, form, rate):
     return replace(noise, kind=form, rate=rate / 100)
 
 
-def save(config, form, rate, graph, folder) -> None:
-    """Write a graph in the way of ``user-dgl perturb``."""
+def save(config, form, rate, clean, graph, folder) -> None:
+    """Write an attacked graph in the way of ``user-dgl perturb``."""
     noisy = replace(config, data=replace(config.data, noise=noise_of(config, form, rate)))
-    recipe = recipe_of(noisy, graph)
+    recipe = recipe_of(noisy, clean)
     name = config.data.name or Path(config.data.path or config.data.kind).stem
     path = folder / f"{name}_{form}_{rate:g}_{config.seed}.npz"
     write_atomically(path, lambda file: write_graph(file, graph, recipe))

@@ -399,11 +399,14 @@ def test_bench_names_harm_and_flips_and_keeps_the_graph(quickstart, tmp_path, ca
     command = [quickstart, *CONFIG, "data.noise.attack.surrogate_epochs=20"]
     command += ["--form", "exact", "--rates", "2", "5", "--victims", "1", "--out", str(tmp_path)]
     assert bench_attack.main(command) == 0
-    num_edges = load_data(load_config(quickstart, list(CONFIG)).data).graph.num_edges
+    clean = load_data(load_config(quickstart, list(CONFIG)).data).graph
+    num_edges = clean.num_edges
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["rate"] for row in rows] == ["2", "5"]
     for row in rows:
-        graph = sp.load_npz(tmp_path / f"synthetic_exact_{row['rate']}_0.npz")
+        file = tmp_path / f"synthetic_exact_{row['rate']}_0.npz"
+        assert stored_graph(clean, file).num_added  # it names the clean graph, and is taken
+        graph = sp.load_npz(file)
         added, removed = int(row["added"]), int(row["flips"]) - int(row["added"])
         assert int(row["flips"]) == round(float(row["rate"]) / 100 * num_edges)
         assert graph.nnz == 2 * (num_edges + added - removed)
