@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,13 @@ def main(argv: list[str] | None = None) -> int:
         Exit status.
     """
     argv = sys.argv[1:] if argv is None else argv
-    for stream in (sys.stdout, sys.stderr):
-        # An id that the terminal cannot show must not end a run.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An id that a terminal cannot show must not end a run. Files and pipes get UTF-8, as all
+        # files that the program writes.
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if launched() and argv[:1] == ["launch"]:
         print(
             "user-dgl: error: launch starts processes itself: use it without torchrun",
@@ -388,7 +392,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     from user_dgl.pipeline.evaluate import evaluate
 
     def note(line: str) -> None:
-        print(f"Note: {line}", file=sys.stderr)
+        with suppress(OSError):  # nobody may read them
+            print(f"Note: {line}", file=sys.stderr)
 
     report = evaluate(arguments.run_dir, arguments.labels, note)
     print(json.dumps(report, indent=2, allow_nan=False))

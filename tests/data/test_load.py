@@ -116,6 +116,9 @@ def test_largest_component():
         (["b", None, "a"], [1, UNLABELLED, 0]),
         (["", ""], [UNLABELLED, UNLABELLED]),
         ([], []),
+        (["red", "-1", "blue"], [1, UNLABELLED, 0]),
+        (["+1", "-1", "+1"], [0, 1, 0]),
+        (["-1", "0.5", "1.5"], [0, 1, 2]),
     ],
 )
 def test_index_labels(values, labels):

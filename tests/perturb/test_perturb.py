@@ -194,9 +194,10 @@ def test_stored_weights_have_the_unit_of_the_clean_graph(tmp_path, weights):
     config = load_config(None, ["data.noise.kind=random_flip"])
     with open(tmp_path / "noisy.npz", "wb") as out:
         write_graph(out, noisy, recipe_of(config, clean))
-    read = stored_graph(clean, tmp_path / "noisy.npz").graph
-    np.testing.assert_allclose(read.edge_weight, noisy.edge_weight, rtol=1e-6)
-    assert read.unit == clean.unit
+    for held_out in (None, np.array([2 * 5 + 4])):
+        read = stored_graph(clean, tmp_path / "noisy.npz", held_out).graph
+        np.testing.assert_allclose(read.edge_weight, noisy.edge_weight, rtol=1e-6)
+        assert read.unit == clean.unit
 
 
 # Pairs added and removed against the clean graph, at 5, 10, 15, 20 and 25 %.

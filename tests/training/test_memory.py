@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -212,12 +213,15 @@ def test_pairs_of_a_part_are_counted_once():
 
 def test_what_the_first_of_several_processes_gathers_and_cuts_is_foretold(monkeypatch):
     config = load_config(CONFIGS / "default.yaml", ["model.num_clusters=10"])
-    sizes = (memory.gathered_memory_mb(config, n, 10 * n) for n in (1_000_000, 2_000_000))
     # 40 columns, 10 clusters, 16 bytes of a node and 290 of its pairs, twice.
-    assert next(sizes) - next(sizes) == pytest.approx(-2 * (4 * 50 + 16 + 290), rel=0.05)
-    memory.check_cutting(1000, 5000)
+    needed = 2 * (4 * 50 + 16 + 290)
+    for total, fits in ((needed + 1, True), (needed - 1, False)):
+        monkeypatch.setattr(memory, "machine_memory_mb", lambda total=total: total)
+        with nullcontext() if fits else pytest.raises(InputError, match="to gather the result"):
+            memory.check_gathering(config, 1_000_000, 10_000_000)
     monkeypatch.setattr(memory, "machine_memory_mb", lambda: memory.resident_mb() + 100)
-    with pytest.raises(InputError, match=r"cutting the graph .* by user-dgl partition"):
+    memory.check_cutting(1000, 5000)
+    with pytest.raises(InputError, match=r"cutting the graph .* user-dgl partition on a larger"):
         memory.check_cutting(1_000_000, 10_000_000)
 
 

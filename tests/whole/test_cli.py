@@ -170,14 +170,21 @@ def test_a_full_disk_under_the_lines_does_not_end_the_run(tmp_path):
     assert "stdout: No space left on device" in run.stderr
 
 
-def test_a_terminal_that_cannot_show_an_id(tmp_path):
+def test_an_id_that_the_locale_does_not_have(tmp_path):
+    """A pipe gets UTF-8 in any locale, and a terminal an escape."""
     edges = tmp_path / "edges.csv"
     edges.write_text("from,to\nŁódź,Kraków\nKraków,Poznań\n", "utf-8")
     command = [sys.executable, "-m", "user_dgl", "inspect", str(edges)]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "Krak\\xf3w" in run.stdout
+    run = subprocess.run(command, capture_output=True, env=environment)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert "Kraków" in run.stdout.decode("utf-8")
+    controller, terminal = pty.openpty()
+    shown = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, env=environment)
+    os.close(terminal)
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    assert rb"Krak\xf3w" in os.read(controller, 10_000)
+    os.close(controller)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):

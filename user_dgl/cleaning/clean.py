@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from user_dgl.cleaning.posterior import NOISY, EdgePosterior, Judge, edge_posterior
-from user_dgl.config import FeaturesConfig
+from user_dgl.config import CriticConfig, FeaturesConfig
 from user_dgl.errors import InputError
 from user_dgl.features.nearest import MAX_EXACT, nearest_of
 from user_dgl.features.preparation import FeaturePreparation
@@ -138,12 +138,12 @@ def clean(
     if posterior is None:
         ones = np.ones(graph.num_edges, dtype=np.float32)
         own = graph.edge_weight.numpy()
-        all_pairs = graph.num_nodes * (graph.num_nodes - 1) // 2
+        few = graph.num_edges < CriticConfig().folds or graph.num_nodes < 3
         warnings.append(
-            "nearly every pair of nodes is an edge, so that no random pairs are left to compare "
-            "with: every edge keeps its weight"
-            if graph.num_edges > all_pairs // 2
-            else "too few edges to judge: every edge keeps its weight"
+            "too few edges to judge: every edge keeps its weight"
+            if few
+            else "nearly every pair of nodes is an edge, so that no random pairs are left to "
+            "compare with: every edge keeps its weight"
         )
         return CleanedGraph(graph, ones > 0, ones, own, None, 1.0, None, tuple(warnings))
     if posterior.note is not None:

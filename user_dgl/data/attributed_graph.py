@@ -19,6 +19,7 @@ UNLABELLED = -1
 FILL = "fill them in, or set data.missing_features=mean (or zero)"
 GET_AGAIN = "download or create the data again"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_STARTS_AS_NUMBER = re.compile(r"[+-]?\.?[0-9]")
 # -1.0, and -1.000000000000000000e+00 of numpy.savetxt. 1E5 may be a name.
 _ROUND = re.compile(r"-?[0-9]{1,15}\.[0-9]*(e[+-][0-9]{2})?")
 
@@ -195,7 +196,7 @@ def index_labels(values: ArrayLike, source: Path | str = "labels") -> np.ndarray
             values = np.where(given, values, "0").astype(np.int64)
         elif given.any() and all(map(_is_whole, values[given])):
             values = np.where(given, values, "0").astype(np.float64)
-        else:
+        elif not any(map(_STARTS_AS_NUMBER.match, set(values[given]) - {"-1"})):
             given &= values != "-1"  # among classes that are words
     if values.dtype.kind in "if" and set(np.unique(values[given]).tolist()) != {-1, 1}:
         given &= values != -1

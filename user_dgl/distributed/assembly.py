@@ -156,7 +156,8 @@ def split_among_ranks(whole: WholeData, num_ranks: int) -> list[RankData]:
     if preparation is not None:
         weight = first_weight(pairs.num_edges, observed, preparation.prior, config.structure)
         view = preparation.view
-    check_cutting(graph.num_nodes, pairs.num_edges)
+    if num_ranks > 1:
+        check_cutting(graph.num_nodes, pairs.num_edges)
     assignment = _nobody_empty(metis_assignment(pairs, num_ranks, config.seed), num_ranks)
     columns, edge_of = ColumnStatistics.of(feat), observed.cumsum(0) - 1
     digest = hashlib.sha256(pairs.keys.tobytes() + observed.numpy().tobytes())

@@ -36,8 +36,8 @@ from user_dgl.runtime.progress import StageClock
 from user_dgl.training.checkpoint import load_checkpoint
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.memory import (
+    check_gathering,
     floors_memory_mb,
-    gathered_memory_mb,
     gpu_memory_line,
     plan_memory,
 )
@@ -293,9 +293,10 @@ class _Run:
             config, num_edges, data.feat, self.device, here, halo, num_pairs=num_pairs
         )
         expected_mb = plan.expected_mb
-        if ranks.first:
-            gathered = gathered_memory_mb(config, data.num_nodes, data.num_pairs)
-            expected_mb = max(expected_mb, gathered)
+        # What the first rank gathers at the end is not added to the training of the others, which
+        # have freed their memory by then.
+        sizes = config, data.num_nodes, data.num_pairs
+        ranks.run_on_all(lambda: check_gathering(*sizes) if ranks.first else None, what)
         if ranks.first and config.eval.floors and self.first.inputs.raw_feat is not None:
             expected_mb = max(expected_mb, floors_memory_mb(config, self.first.inputs.raw_feat))
 

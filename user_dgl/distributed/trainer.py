@@ -272,6 +272,7 @@ class ShardTrainer(EpochLoop):
         return {
             "progress": self.progress.state_dict(),
             "data": self.data.digest,
+            "view": None if self.data.view is None else self.data.view.name,
             "pairs": part.pairs[part.owned],
             "theta": own,
             "moments": moments,
@@ -295,6 +296,12 @@ class ShardTrainer(EpochLoop):
         if any(each["data"] != self.data.digest for each in state):
             raise InputError(
                 "the checkpoint is of other pairs or features: the data have changed since"
+            )
+        made_on, view = first.get("view"), self.data.view
+        if made_on is not None and view is not None and made_on != view.name:
+            raise InputError(
+                f"the checkpoint is of another view of the features, {made_on}, than the one that "
+                f"is chosen now, {view.name}: start anew with overwrite=true"
             )
         wanted, order = part.pairs[part.owned].sort()
         # The place of each owned pair in a shard, shard by shard: no rank holds all pairs.

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 import user_dgl
 from user_dgl.config import Config
@@ -34,9 +35,10 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
         The clean graph, N nodes.
     path : Path
         File with the adjacency (N, N), nodes in the same order. If the file has a recipe, it is
-        added to the notes. Its weights are used if the clean graph has weights, in the unit of
-        these. If they are all equal, and the file does not say that they are weights, edges of
-        the clean graph keep the weights that they have there, and others get 1.
+        added to the notes. Its weights are used if the clean graph has weights; with a recipe
+        they are in the unit of these. If they are all equal, and the file does not say that they
+        are weights, edges of the clean graph keep the weights that they have there, and others
+        get 1.
     held_out : int64 (M,), optional
         Keys ``src * N + dst`` of pairs that are removed from the noisy graph.
 
@@ -62,13 +64,16 @@ def stored_graph(graph: Graph, path: Path, held_out: np.ndarray | None = None) -
         _check_made_from(graph, path, recipe, held_out is not None)
     if held_out is not None:
         keys = np.setdiff1d(noisy.keys, held_out, assume_unique=True)
-        noisy = Graph.from_keys(noisy.num_nodes, keys).weighted_like(noisy)
+        kept = Graph.from_keys(noisy.num_nodes, keys).weighted_like(noisy)
+        noisy = replace(kept, unit=noisy.unit)
     if graph.weight is None:
         noisy = replace(noisy, weight=None)
     elif noisy.weight is None and not (recipe or {}).get("weighted"):
         noisy = noisy.weighted_like(graph)
-    else:
-        weight = noisy.edge_weight * (noisy.unit / graph.unit)
+    elif recipe is not None:
+        # Weights of an edge are the same in both graphs; a foreign file may have another unit.
+        weight = noisy.edge_weight.double() * (noisy.unit / graph.unit)
+        weight = weight.clamp(min=torch.finfo(torch.float32).tiny).float()
         noisy = replace(noisy, weight=weight, unit=graph.unit)
     if recipe is not None:
         notes = [*notes, f"made by {json.dumps(recipe)}"]

@@ -20,6 +20,7 @@ def exit_status(command: Callable[[], int | None]) -> int:
     0: done. 2: bad input, or too little memory or disk. 3: a loss that is not finite. 4: a process
     of several that is lost. 128 + n: stopped by signal n.
     """
+    status = 0
     try:
         status = command() or 0
         if sys.stdout is not None:
@@ -50,7 +51,7 @@ def exit_status(command: Callable[[], int | None]) -> int:
         raise
     except BrokenPipeError:  # the reader of our output has gone, as in `user-dgl config X | head`
         discard_stdout()
-        return 0
+        return status
     except OSError as error:
         if error.strerror is None:
             raise

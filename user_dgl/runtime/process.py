@@ -16,6 +16,10 @@ def first_of_machine() -> bool:
 
 def discard_stdout() -> None:
     """Send what is printed from now on nowhere, because nobody reads it any more."""
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, ValueError, OSError):  # closed, or no file of this process
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, number)
     os.close(nowhere)

@@ -450,22 +450,32 @@ def check_cutting(num_nodes: int, num_pairs: int) -> None:
     if expected > total:
         raise InputError(
             f"cutting the graph into parts would need about {expected / 1000:.1f} GB of memory and "
-            f"the machine has {total / 1000:.1f}: cut it on a larger one, by user-dgl partition"
+            f"the machine has {total / 1000:.1f}: run user-dgl partition on a larger machine; the "
+            "parts can then be used here"
         )
 
 
-def gathered_memory_mb(config: Config, num_nodes: int, num_pairs: int) -> float:
-    """Peak in 10^6 bytes where the first of several processes gathers the result of all.
+def check_gathering(config: Config, num_nodes: int, num_pairs: int) -> None:
+    """Check that the machine has enough memory for the result that the first process gathers.
 
     Parameters
     ----------
     config : Config
     num_nodes, num_pairs : int
         Sizes of the whole graph of A'.
+
+    Raises
+    ------
+    InputError
     """
     model, clusters = config.model, _most_clusters(config)
     width = model.hidden_feats[-1] if model.traits.learns else min(4 * clusters, 64)
     of_node = _BYTES_PER_FLOAT * (width + clusters) + _GATHERED_NODE
     result = num_nodes * of_node + num_pairs * _GATHERED_PAIR
     # What the others sent, and the result that is made of it.
-    return resident_mb() + 2 * result / 1e6
+    expected, total = 2 * result / 1e6, machine_memory_mb()
+    if expected > total:
+        raise InputError(
+            f"the first process would need about {expected / 1000:.1f} GB of memory to gather the "
+            f"result and the machine has {total / 1000:.1f}: let it run on a larger machine"
+        )

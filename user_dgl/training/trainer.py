@@ -331,8 +331,7 @@ class Trainer(GraphTrainer):
         if made_on is not None and self.view is not None and made_on != self.view.name:
             raise InputError(
                 f"the checkpoint is of another view of the features, {made_on}, than the one that "
-                f"this machine chooses, {self.view.name}: set model.smooth to that view, or start "
-                "anew with overwrite=true"
+                f"this machine chooses, {self.view.name}: start anew with overwrite=true"
             )
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         pairs = pairs.weighted_like(self.graph)
