@@ -586,7 +586,7 @@ def test_columns_without_names_where_nodes_have_numbers_in_another_order(data, a
     square = pd.DataFrame(adjacency.toarray(), names, names)
     model = USERClustering(3, overrides=QUICK).fit(square, features)
     new = pd.DataFrame(adjacency[:2].toarray(), index=["a", "b"])
-    with pytest.raises(InputError, match=r"in another order .*name the columns"):
+    with pytest.raises(InputError, match=r"in another order, .*name the columns"):
         model.predict(new, data.feat[:2])
     named = new.set_axis(names, axis=1)
     assert model.predict(named, data.feat[:2]).shape == (2,)
