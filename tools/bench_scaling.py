@@ -81,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def kernels(most: int, device: str) -> dict[str, float]:
     """Ratios of the engines' times, each at its own size, and the share of the bound reached."""
-    # A DGLGraph of the build on PyPI stays on the CPU.
+    # The DGL that pip installs is built for CPUs.
     engines = ["csr", "dgl"] if device == "cpu" else ["csr"]
     big = _in_new_process(min(DGL_EDGES, most), engines, device)
     small = _in_new_process(min(INDEX_ADD_EDGES, most), ["csr", "index_add"], device)

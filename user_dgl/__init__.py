@@ -1,4 +1,4 @@
-"""Unsupervised graph clustering that learns a cleaner sparse graph by structural entropy."""
+"""Unsupervised graph clustering on a sparse graph whose edges are weighed by their trust."""
 
 import importlib
 import os

@@ -119,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument(
             "--edges",
             metavar="FILE",
-            help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .bin (dgl.save_graphs),"
-            " .graphml, .gexf, .gml, Pajek or node-link JSON",
+            help="edges as text (CSV, TSV, blanks), .npz, .npy, .mtx, .mat, .bin or .dgl"
+            " (dgl.save_graphs), .graphml, .gexf, .gml, Pajek, .adjlist or node-link JSON",
         )
         sub.add_argument(
             "--features",
@@ -198,12 +198,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub = command("perturb", _perturb, "write the noisy graph of a config, for data.noise.file")
     takes_config(sub)
-    sub.add_argument("--out", required=True, type=path, metavar="FILE.npz")
+    sub.add_argument(
+        "--out", required=True, type=path, metavar="FILE.npz", help="overwrite=true replaces it"
+    )
     sub = command(
         "convert", _convert, "write the data set of a config as one npz file, for data.path"
     )
     takes_config(sub)
-    sub.add_argument("--out", required=True, type=path, metavar="FILE.npz")
+    sub.add_argument(
+        "--out", required=True, type=path, metavar="FILE.npz", help="overwrite=true replaces it"
+    )
     sub = command("partition", _partition, "split the graph of a config, for distributed.partition")
     takes_config(sub)
     sub.add_argument(

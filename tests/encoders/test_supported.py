@@ -17,7 +17,7 @@ from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.propagation import Propagation
-from user_dgl.losses.discriminators import Discriminator, GraphSummary
+from user_dgl.losses.discriminators import Discriminator, GraphSummary, gaussian_divergence
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.trainer import Trainer
 
@@ -184,6 +184,16 @@ def test_vgae_draws_in_training_around_the_means():
     torch.testing.assert_close(draws.mean(0), mean, atol=0.15, rtol=0)
     torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0, rtol=0.15)
     torch.testing.assert_close(encoder.eval()(propagation, features), mean)
+
+
+def test_vgae_is_finite_for_features_of_any_scale():
+    propagation, features, _, _ = _problem()
+    encoder = VGAE(9, (5, 3), 0.0).double()
+    with torch.no_grad():
+        encoder.weights[-1] *= 1e6
+    mean, log_std = encoder.moments(propagation, features)
+    assert log_std.max() == 10
+    assert torch.isfinite(gaussian_divergence(mean, log_std)).all()
 
 
 def test_discriminators_tell_real_from_fake():

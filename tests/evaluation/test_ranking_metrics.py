@@ -83,3 +83,14 @@ def test_weight_scores_undefined(score, added):
 
 def test_unsigned_weights():
     assert weight_auc(np.array([0, 3], dtype=np.uint8), [True, False]) == 100
+
+
+def test_scores_of_many_pairs_are_in_double_precision():
+    rng = np.random.default_rng(0)
+    is_edge = rng.random(200_000) < 0.5
+    scores = rng.normal(size=len(is_edge))
+    found = link_metrics(scores, is_edge)
+    order = np.argsort(np.argsort(scores)) + 1
+    edges, others = int(is_edge.sum()), int((~is_edge).sum())
+    by_ranks = (int(order[is_edge].sum()) - edges * (edges + 1) // 2) / (edges * others)
+    assert found["auc"] == pytest.approx(100 * by_ranks, abs=1e-10)

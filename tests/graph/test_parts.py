@@ -103,6 +103,12 @@ def test_batches_are_whole_parts():
 def test_moments_of_parts_are_those_of_the_whole():
     x = torch.randn(50, 3, dtype=torch.float64) + 1e6
     none = Moments(0, torch.zeros(3).double(), torch.zeros(3).double())
-    joined = none + Moments.of(x[:7]) + Moments.of(x[7:8]) + Moments.of(x[8:])
+    sets = [none, Moments.of(x[:7]), Moments.of(x[7:8]), Moments.of(x[8:])]
+    for joined in (none + sets[1] + sets[2] + sets[3], Moments.joined(sets)):
+        _assert_moments_of(joined, x)
+    assert Moments.joined([none]) == none
+
+
+def _assert_moments_of(joined, x):
     torch.testing.assert_close(joined.mean, x.mean(0))
     torch.testing.assert_close(joined.deviation / joined.count, x.var(0, correction=0))

@@ -17,6 +17,14 @@ def test_starts_at_the_given_weights_and_stays_non_negative():
     assert (structure() >= 0).all()
 
 
+def test_weights_that_are_not_trained_keep_their_values():
+    graph = random_graph()
+    weight = torch.logspace(-12, 3, graph.num_edges).repeat(2, 1)
+    observed = torch.ones(graph.num_edges, dtype=torch.bool)
+    structure = LearnedAdjacency(graph, observed, weight, learnable=False)
+    torch.testing.assert_close(structure(), weight, rtol=1e-4, atol=0)
+
+
 def test_weights_learn_unless_told_not_to():
     graph = random_graph()
     observed, ones = torch.ones(graph.num_edges, dtype=torch.bool), torch.ones(graph.num_edges)

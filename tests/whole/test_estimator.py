@@ -173,6 +173,29 @@ def test_what_is_cleaned_is_said(data, adjacency, model):
     assert _same(model, other)
 
 
+def test_uneven_weights_beside_features_are_reported(data, adjacency):
+    weights = sp.triu(adjacency, 1).tocsr()
+    weights.data = np.r_[np.ones(weights.nnz - 1), 1e6]
+    with pytest.warns(UserWarning, match="a few edges have most of the weight: .* count as 1 of"):
+        USERClustering(3, overrides=QUICK).fit(weights + weights.T, data.feat)
+    weights.data = np.arange(1.0, weights.nnz + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        USERClustering(3, overrides=QUICK).fit(weights + weights.T, data.feat)
+
+
+def test_values_beyond_float32_are_not_called_missing(data, adjacency):
+    with pytest.raises(InputError, match=r"features up to 1\.0e\+39, where float32 ends"):
+        USERClustering(3).fit(adjacency, _with(data.feat.astype(np.float64), (7, 0), 1e39))
+
+
+def test_a_view_of_the_graph_needs_edges(data):
+    with pytest.raises(InputError, match="source=graph needs edges"):
+        USERClustering(3, overrides={"model.smooth.source": "graph"}).fit(
+            sp.csr_matrix((90, 90)), data.feat
+        )
+
+
 def test_weights_of_edges_are_used_in_any_unit(data, adjacency):
     """Edges between blocks have little weight, so that noise does no harm."""
     noisy = random_flip(data.graph, 1.0, seed=0).graph
@@ -239,7 +262,10 @@ def test_size_of_the_features_has_no_effect(data, adjacency, factor):
     [
         (np.full((90, 4), 0.1), "do not differ between the nodes beyond rounding"),
         (np.ones((90, 1)) * [3.0, -2.0], "do not differ between the nodes beyond rounding"),
-        (1 + 1e-7 * np.random.default_rng(0).normal(size=(90, 4)), "beyond rounding: they are not"),
+        (
+            1 + 1e-7 * np.random.default_rng(0).normal(size=(90, 4)),
+            "rounding in float32: they are not",
+        ),
     ],
     ids=["constant", "constant rows", "rounding"],
 )

@@ -73,8 +73,8 @@ class Baseline(nn.Module):
     defaults : BaselineConfig
         The settings of the method's paper. A setting that the method does not have is None.
     encoder_name : str
-        Key of `user_dgl.encoders.ENCODERS`: the encoder that the method trains, or one that takes
-        as much memory.
+        Key of `user_dgl.config.model.ENCODERS`: the encoder that the method trains, or one that
+        takes as much memory.
     cpu_only : bool
         Whether the method cannot run on a GPU.
     one_layer : bool

@@ -152,7 +152,8 @@ def clean(
     if power is None:
         power = trusted_power(posterior.noise_share)
     # The weights stay above 0 whatever the power, so that no edge is lost.
-    weight = np.maximum(support**power, _LEAST_WEIGHT).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        weight = np.maximum(support**power, _LEAST_WEIGHT).astype(np.float32)
     added = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     if candidates and posterior.feature_judge is not None:
         added = _added(graph, posterior.feature_judge, candidates, seed)

@@ -266,9 +266,9 @@ class DataConfig(Section):
     )
     edges: str | None = key(
         None,
-        "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .bin "
-        "(dgl.save_graphs), .graphml, .gexf, .gml, Pajek or node-link JSON; any other file is read "
-        "as CSV, TSV or blank-separated text.",
+        "For edge_list: file of edges. Its format is .npz, .npy, .mtx, .mat, .bin or .dgl "
+        "(dgl.save_graphs), .graphml or .xml, .gexf, .gml, Pajek, .adjlist or node-link JSON; any "
+        "other file is read as CSV, TSV or blank-separated text.",
         _read_by_kind("edges"),
     )
     weights: int | str = key(
@@ -296,7 +296,7 @@ class DataConfig(Section):
     )
     comment: bool | Literal["auto"] = key(
         "auto",
-        "For edge_list: whether lines of a text file of edges that start with # or % are comments. "
+        "For edge_list: whether lines of a text file that start with # or % are comments. "
         "auto: they are, and a file is refused in which they may be edges too.",
         _read_by_kind("comment"),
     )

@@ -110,9 +110,10 @@ class SmoothConfig(Section):
     )
     num_components: int = key(
         256,
-        "Number of leading components of the features that are smoothed.",
+        "Number of leading components of the features that are smoothed. Their rows are scaled to "
+        "norm 1, so that a single one would be the same for all nodes.",
         _SMOOTHS,
-        low=1,
+        low=2,
     )
 
 

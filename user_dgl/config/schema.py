@@ -200,7 +200,7 @@ def reference(cls: type[Section], prefix: str = "") -> str:
         hint, name = hints[item.name], prefix + item.name
         if _is_section(hint):
             title = f"## `{name}`: {item.metadata['doc']}"
-            conditions = " and with ".join(each.text for each in item.metadata["only"])
+            conditions = "; and with ".join(each.text for each in item.metadata["only"])
             if conditions:
                 title += f" (used only with {conditions})"
             below.append(f"{title}\n\n{reference(hint, name + '.')}")
@@ -208,7 +208,7 @@ def reference(cls: type[Section], prefix: str = "") -> str:
         default = yaml.safe_dump(to_plain(cls())[item.name], default_flow_style=True)
         default = default.removesuffix("\n").removesuffix("\n...")
         meaning = " ".join(item.metadata["doc"].split())
-        conditions = " and with ".join(each.text for each in item.metadata["only"])
+        conditions = "; and with ".join(each.text for each in item.metadata["only"])
         if conditions:
             meaning += f" Used only with {conditions}."
         # A renderer of Markdown would read <name> as an HTML tag.

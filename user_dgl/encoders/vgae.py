@@ -12,6 +12,9 @@ from user_dgl.graph.propagation import Propagator
 from user_dgl.losses.discriminators import gaussian_divergence
 from user_dgl.losses.reconstruction import link_cross_entropy
 
+# exp(10) = 22,000. Its square does not overflow in float32.
+_LARGEST_LOG_STD = 10.0
+
 
 class VGAE(GAE):
     """`GAE` whose last layer computes the mean and the log standard deviation of each node's H."""
@@ -29,9 +32,13 @@ class VGAE(GAE):
     def moments(
         self, propagation: Propagator, features: FeatureMatrix
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Compute means and logarithms of standard deviations, each (N, out_feats)."""
+        """Compute means and logarithms of standard deviations, each (N, out_feats).
+
+        The latter are at most 10 (not in the paper): unscaled features would make the deviations
+        infinite before the first step.
+        """
         mean, log_std = super().forward(propagation, features).chunk(2, 1)
-        return mean, log_std
+        return mean, log_std.clamp_max(_LARGEST_LOG_STD)
 
     @staticmethod
     def sample(mean: torch.Tensor, log_std: torch.Tensor) -> torch.Tensor:

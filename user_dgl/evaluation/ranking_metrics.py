@@ -1,7 +1,6 @@
 """Ranking metrics: AUC and average precision of link scores and of the learned weights A'."""
 
 import numpy as np
-import torch
 
 from user_dgl.errors import InputError
 from user_dgl.evaluation.arrays import Values, as_array, check_equal_length
@@ -37,16 +36,14 @@ def link_metrics(scores: Values, is_edge: Values) -> dict[str, float | None]:
     if is_edge.all() or not is_edge.any():
         return {"auc": None, "ap": None}
     # Imported here, because it takes a second and most runs have no noise and no links to rank.
-    from torchmetrics.functional.classification import binary_auroc, binary_average_precision
+    from sklearn.metrics import average_precision_score, roc_auc_score
 
-    # torchmetrics treats scores outside [0, 1] as logits, and its sigmoid makes large scores equal.
-    # Both metrics depend only on the order of the scores, so ranks replace the scores. Equal scores
-    # have equal ranks.
-    distinct, rank = np.unique(scores, return_inverse=True)
-    ranks, target = torch.from_numpy(rank / len(distinct)), torch.from_numpy(is_edge).long()
+    # Both metrics depend only on the order of the scores, so ranks replace the scores, which may be
+    # infinite. Equal scores have equal ranks.
+    ranks = np.unique(scores, return_inverse=True)[1]
     return {
-        "auc": 100.0 * float(binary_auroc(ranks, target)),
-        "ap": 100.0 * float(binary_average_precision(ranks, target)),
+        "auc": 100.0 * float(roc_auc_score(is_edge, ranks)),
+        "ap": 100.0 * float(average_precision_score(is_edge, ranks)),
     }
 
 

@@ -1,6 +1,6 @@
 """Products with the rows of S of one part of a graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,19 @@ class Moments:
         """Compute the moments of the rows of x."""
         mean = x.mean(0)
         return cls(len(x), mean, (x - mean).square().sum(0))
+
+    @classmethod
+    def joined(cls, sets: Sequence["Moments"]) -> "Moments":
+        """Compute the moments of the rows of one or more sets, in one step for all of them."""
+        counts = [moments.count for moments in sets]
+        means = torch.stack([moments.mean for moments in sets])
+        deviations = torch.stack([moments.deviation for moments in sets])
+        count = sum(counts)
+        if not count:
+            return sets[0]
+        rows = means.new_tensor(counts)[:, None]
+        mean = (rows * means).sum(0) / count
+        return cls(count, mean, (deviations + rows * (means - mean).square()).sum(0))
 
     def __add__(self, other: "Moments") -> "Moments":
         """Moments of the rows of both."""

@@ -145,14 +145,19 @@ def grouped(assignment: np.ndarray, num_parts: int, per_batch: int, seed: int) -
 def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]:
     """Build the parts of an assignment (N,) of nodes to 0..num_parts-1; empty parts are omitted."""
     src, dst = graph.src.numpy(), graph.dst.numpy()
+    # Sorting once costs as much as a few passes over all pairs. There may be thousands of parts.
+    assignment = assignment.astype(np.min_scalar_type(num_parts))
     part_of_src, part_of_dst = assignment[src], assignment[dst]
+    cut = np.flatnonzero(part_of_src != part_of_dst)
+    nodes_of = _by_part(assignment, num_parts)
+    pairs_of_src = _by_part(part_of_src, num_parts)
+    cut_pairs_of_dst = [cut[rows] for rows in _by_part(part_of_dst[cut], num_parts)]
     place = np.full(graph.num_nodes, -1, dtype=np.int64)
     parts = []
-    for number in range(num_parts):
-        own_nodes = np.flatnonzero(assignment == number)
+    for number, own_nodes in enumerate(nodes_of):
         if not len(own_nodes):
             continue
-        pairs = np.flatnonzero((part_of_src == number) | (part_of_dst == number))
+        pairs = np.sort(np.concatenate([pairs_of_src[number], cut_pairs_of_dst[number]]))
         u, v = src[pairs], dst[pairs]
         outside = np.concatenate([u[part_of_src[pairs] != number], v[part_of_dst[pairs] != number]])
         halo = np.unique(outside)
@@ -176,3 +181,9 @@ def parts_of(graph: Graph, assignment: np.ndarray, num_parts: int) -> list[Part]
             )
         )
     return parts
+
+
+def _by_part(part_of_row: np.ndarray, num_parts: int) -> list[np.ndarray]:
+    """Ascending row numbers of each part, given the part (n,) of each row."""
+    order = np.argsort(part_of_row, kind="stable")
+    return np.split(order, np.searchsorted(part_of_row[order], np.arange(1, num_parts)))

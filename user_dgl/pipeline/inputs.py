@@ -20,6 +20,10 @@ from user_dgl.graph import Graph
 from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.perturb import Perturbed, Victim, perturb
 
+# Below this share of edges of equal weight, the weights are called uneven. Counts of events have
+# .1 to 1; weights over several orders of magnitude have less.
+_FEW_EFFECTIVE = 0.1
+
 
 def load_noisy_data(
     config: Config, log: Callable[[str], None]
@@ -151,9 +155,9 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
         # Features without columns are refused by training, with a message of their own.
         if not feat.shape[1] or rows_differ(prepared):
             config, raw, warnings = with_features(config, graph, feat, prepared.shape[1])
-            said = [*preparation.warnings, *warnings]
+            said = [*preparation.warnings, *warnings, *_uneven_weights(graph)]
             return PreparedFeatures(config, raw, prepared, preparation, False, said)
-        because = "beyond rounding"
+        because = "beyond rounding in float32"
         if rows_differ(feat.tocsr()):
             because = (
                 f"once they are prepared (features.weighting={config.features.weighting}, "
@@ -223,3 +227,21 @@ def without_judging(config: Config) -> Config:
         smooth = dataclasses.replace(smooth, source="graph")
     model = dataclasses.replace(config.model, smooth=smooth)
     return dataclasses.replace(config, structure=structure, model=model)
+
+
+def _uneven_weights(graph: Graph) -> list[str]:
+    """Warn where a few edges have most of the weight, so that the others hardly count.
+
+    The measure is the number of edges of equal weight that say as much (Kish, 1965).
+    """
+    if graph.weight is None:
+        return []
+    weight = graph.weight.double()
+    number = float(weight.sum() ** 2 / weight.square().sum())
+    if number >= _FEW_EFFECTIVE * graph.num_edges:
+        return []
+    return [
+        f"a few edges have most of the weight: the {graph.num_edges} edges count as {number:.0f} "
+        "of equal weight, so that the others hardly matter beside the features: give the square "
+        "roots or logarithms of the weights, or ignore them (data.weights=ignore)"
+    ]

@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import user_dgl
 
-_PACKAGES = ("torch", "dgl", "torchmetrics", "numpy", "scipy", "scikit-learn", "pandas", "PyYAML")
+_PACKAGES = ("torch", "dgl", "numpy", "scipy", "scikit-learn", "pandas", "PyYAML")
 
 
 def versions() -> dict[str, str | None]:

@@ -8,7 +8,8 @@ from torch.nn.functional import softplus
 
 from user_dgl.graph import Graph
 
-# A weight of 0 = softplus(theta) would need theta = -inf.
+# The least weight that training starts from. A weight of 0 = softplus(theta) would need
+# theta = -inf, and the gradient in theta falls with the weight.
 _LEAST_WEIGHT = 1e-3
 # Adam's defaults in torch.
 _BETAS, _EPS = (0.9, 0.999), 1e-8
@@ -30,7 +31,8 @@ class LearnedAdjacency(nn.Module):
     observed : bool Tensor (P,)
         Which pairs are observed edges.
     initial_weight : Tensor (S, P)
-        First weights of S graphs on the same pairs. Weights below 0.001 are raised to 0.001.
+        First weights of S graphs on the same pairs. If they are trained, weights below 0.001 are
+        raised to 0.001.
     learnable : bool
         False: the weights are constant, as in the paper's ablation "fix A'".
     """
@@ -46,7 +48,9 @@ class LearnedAdjacency(nn.Module):
         self.graph = graph
         self.observed: torch.Tensor
         self.register_buffer("observed", observed)
-        self.theta = nn.Parameter(inverse_softplus(initial_weight), requires_grad=learnable)
+        least = _LEAST_WEIGHT if learnable else torch.finfo(initial_weight.dtype).tiny
+        theta = inverse_softplus(initial_weight, least)
+        self.theta = nn.Parameter(theta, requires_grad=learnable)
 
     @property
     def learnable(self) -> bool:
@@ -113,13 +117,13 @@ class LearnedAdjacency(nn.Module):
         return other
 
 
-def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
-    r"""Solve :math:`\mathrm{softplus}(\theta) = w` for theta; w is raised to at least 0.001.
+def inverse_softplus(weight: torch.Tensor, least: float = _LEAST_WEIGHT) -> torch.Tensor:
+    r"""Solve :math:`\mathrm{softplus}(\theta) = w` for theta; w is raised to at least ``least``.
 
     >>> round(nn.functional.softplus(inverse_softplus(torch.tensor(0.5))).item(), 6)
     0.5
     """
-    weight = weight.clamp_min(_LEAST_WEIGHT)
+    weight = weight.clamp_min(least)
     return weight + torch.log(-torch.expm1(-weight))
 
 

@@ -211,11 +211,8 @@ class PartitionTrainer(Trainer):
     def _others(self, layer: int, number: int) -> Moments:
         """Compute the last known moments of a layer over the nodes of all other parts."""
         none = torch.zeros_like(self._hidden[layer][0])
-        moments = Moments(0, none, none)
-        for other, known in self._moments[layer].items():
-            if other != number:
-                moments = moments + known
-        return moments
+        known = [moments for other, moments in self._moments[layer].items() if other != number]
+        return Moments.joined([Moments(0, none, none), *known])
 
     def _keep(self, number: int, state: State, propagation: PartPropagation) -> None:
         """Store the values of a part that other parts read."""

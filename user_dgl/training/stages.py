@@ -266,6 +266,9 @@ def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> Non
         raise InputError(
             f"{config.model.known_clusters} clusters asked for, {graph.num_nodes} nodes given"
         )
+    by_graph = not config.model.traits.learns and config.model.smooth.source == "graph"
+    if by_graph and not graph.num_edges:
+        raise InputError("model.smooth.source=graph needs edges, and the graph has none")
     if feat is None:
         raise InputError("the data have no node features, which the encoder needs")
     if feat.shape[1] == 0:

@@ -12,8 +12,9 @@ import pandas as pd
 
 from user_dgl.data.edge_list.layouts import TextOptions
 from user_dgl.data.edge_list.weights import Pairs
+from user_dgl.data.reading.cells import MISSING, is_number
 from user_dgl.data.reading.ids import holds, is_text
-from user_dgl.data.reading.text import MISSING, TextFile, is_number
+from user_dgl.data.reading.text import TextFile
 from user_dgl.errors import InputError
 from user_dgl.graph import pair_keys
 

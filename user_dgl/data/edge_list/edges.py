@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from user_dgl.data.attributed_graph import AttributedGraph
-from user_dgl.data.edge_list.features import Features, load_array, read_features
+from user_dgl.data.edge_list.arrays import load_array
+from user_dgl.data.edge_list.features import Features, read_features
 from user_dgl.data.edge_list.labels import LabelRows, match_labels, read_label_rows
 from user_dgl.data.edge_list.layouts import TextOptions, is_adjacency_list
 from user_dgl.data.edge_list.names import groups_of_ids
@@ -21,6 +22,7 @@ from user_dgl.data.edge_list.text_edges import (
 )
 from user_dgl.data.formats.adjacency_list import load_adjacency_list
 from user_dgl.data.formats.registry import FORMATS, recognise
+from user_dgl.data.reading.cells import is_number
 from user_dgl.data.reading.files import ending, first_bytes
 from user_dgl.data.reading.foreign import HEAD, refuse_graphs
 from user_dgl.data.reading.ids import (
@@ -146,7 +148,7 @@ def load_edge_list(
     separator : str
         Name of the separator of a text of edges, see `user_dgl.data.reading.separators.SEPARATORS`.
     comment : bool or "auto"
-        Whether lines of a text of edges that start with ``#`` or ``%`` are comments.
+        Whether lines of a text that start with ``#`` or ``%`` are comments.
     layout : str
         Layout of a text of edges, see `user_dgl.data.edge_list.layouts.LAYOUTS`.
     weights : str or int
@@ -169,10 +171,11 @@ def load_edge_list(
     options = TextOptions(header, tuple(columns), separator, comment, layout, weights)
     ends = _read_ends(edges, missing, options)
     feats, rows = ends.features, ends.labels
-    if features is not None:
-        feats = read_features(features, ends.names, missing, categorical)
     if labels is not None:
-        rows = read_label_rows(labels)
+        rows = read_label_rows(labels, comment)
+    if features is not None:
+        label_name = rows.column if rows is not None else None
+        feats = read_features(features, ends.names, missing, categorical, comment, label_name)
     names, place, notes = _nodes(ends, feats, rows)
     for carried, given, what in (
         (ends.features, features, "features"),
@@ -379,6 +382,7 @@ def _nodes(
     elif labels is not None and not labels.by_id and not edges.whole:
         # Rows without label count too, because labels must not influence training.
         num_rows, path = len(labels.values), labels.path
+        _refuse_unknown_header(edges, labels)
         names, place, notes = _nodes_of_rows(edges, num_rows, "labels", path)
         if len(names) > edges.num_named:
             notes.append(f"{path.name}: the graph has {num_rows} nodes, one for each row")
@@ -397,6 +401,22 @@ def _nodes(
             f"{edges.path}: {edges.num_named} nodes, but {source} has {len(names)}: they must agree"
         )
     return names, place, []
+
+
+def _refuse_unknown_header(edges: _Edges, labels: LabelRows) -> None:
+    """Refuse a first label that may be a header: there is one row too many, and it is unique."""
+    values = labels.values
+    counted = counts_up(edges.names) or counts_up(edges.names, 1)
+    if labels.text is None or labels.text.header or not counted:
+        return
+    first = str(values[0])
+    once = first not in values[1:] and len(set(values[1:])) < len(values) - 1
+    if len(values) == edges.num_named + 1 and first and not is_number(first) and once:
+        raise labels.error(
+            0,
+            f"one label more than nodes, and {first!r} occurs once: remove the line if it is a "
+            "header; write `id label` lines if it is the label of a node without edges",
+        )
 
 
 def _nodes_of_rows(

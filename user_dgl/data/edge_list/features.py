@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from user_dgl.data.attributed_graph import check_text, one_line
 from user_dgl.data.categories import ADVICE, CategoryEncoder
-from user_dgl.data.edge_list.names import ID_NAMES, is_id, is_row_number, labels_or_ids, words
+from user_dgl.data.edge_list.arrays import index_array_ids, load_array, load_npz_array
+from user_dgl.data.edge_list.names import is_id, is_row_number, labels_or_ids, words
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
-from user_dgl.data.formats.npz import load_sparse, member_names, read_member
-from user_dgl.data.reading.files import ending, file_size
+from user_dgl.data.formats.npz import load_sparse, member_names
+from user_dgl.data.reading.cells import MISSING, is_number
+from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
     counts_up,
@@ -26,7 +27,7 @@ from user_dgl.data.reading.ids import (
     unusable,
 )
 from user_dgl.data.reading.matrices import as_features
-from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
+from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
 
 _DIGITS = re.compile(r"-?[0-9]+(\.0*)?")
@@ -56,7 +57,12 @@ class Features:
 
 
 def read_features(
-    path: Path, edge_names: np.ndarray, missing: str = "refuse", categorical: str = "refuse"
+    path: Path,
+    edge_names: np.ndarray,
+    missing: str = "refuse",
+    categorical: str = "refuse",
+    comment: bool | str = "auto",
+    label_name: str | None = None,
 ) -> Features:
     """Read a file of features.
 
@@ -85,6 +91,10 @@ def read_features(
     categorical : str
         Treatment of columns of text behind the first: ``refuse`` or ``one_hot``, which makes a
         column of 0 and 1 for each value. These columns follow the others.
+    comment : bool or ``auto``
+        See `user_dgl.data.reading.text.open_text`.
+    label_name : str, optional
+        Name of the column of labels in another file: a column of this name is left out.
 
     Raises
     ------
@@ -102,21 +112,29 @@ def read_features(
             codes, ids = index_array_ids(ids, feat.shape[0], path)
             feat = feat[np.argsort(codes)]
         return Features(path, feat, ids, [f"{path.name}: {note}" for note in notes])
-    return _read_text(open_text(path), edge_names, missing, categorical)
+    text = open_text(path, comment=comment)
+    return _read_text(text, edge_names, missing, categorical, label_name)
 
 
-def _read_text(text: TextFile, edge_names: np.ndarray, missing: str, categorical: str) -> Features:
+def _read_text(
+    text: TextFile,
+    edge_names: np.ndarray,
+    missing: str,
+    categorical: str,
+    label_name: str | None,
+) -> Features:
     path = text.path
-    if _has_header(text):
-        text = text.without_header()
+    text = text.without_header() if _has_header(text) else header_above(text)
     width = text.num_columns
-    roles = _Roles.of(text)
+    roles = _Roles.of(text, label_name)
     # The first column may contain ids, so it is read as text, unless it is the only column.
     as_text = {*roles.ids, *roles.labels, *roles.texts, *([0] if width > 1 else [])}
-    columns = text.read({c: np.float32 for c in range(width) if c not in as_text})
+    # Ids of more digits than float32 has may stand in any column.
+    kinds = {c: np.float64 if _has_long_ids(text, c) else np.float32 for c in range(width)}
+    columns = text.read({c: kind for c, kind in kinds.items() if c not in as_text})
     notes = text.notes()
     id_column, indexed = _id_column(text, roles, columns, edge_names)
-    left_out = _left_out(text, roles, id_column)
+    left_out = _left_out(text, roles, id_column, columns)
     notes += [f"{path.name}: {note}" for note in left_out.values()]
     ids = None
     if id_column is not None and indexed is not None:
@@ -140,7 +158,7 @@ def _read_text(text: TextFile, edge_names: np.ndarray, missing: str, categorical
     named_ids = [c for c in kept if c in roles.ids]
     if named_ids:
         text.check_rows(numbers=named_ids)
-    numbers = [_as_numbers(columns[c]) if c in as_text else columns[c] for c in kept]
+    numbers = [_as_numbers(text, c, columns[c]) if c in as_text else columns[c] for c in kept]
     try:
         filled: list[str] = []
         stacked = np.column_stack(numbers) if numbers else np.empty((len(columns[0]), 0))
@@ -175,18 +193,20 @@ class _Roles:
     texts: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, text: TextFile) -> "_Roles":
+    def of(cls, text: TextFile, label_name: str | None) -> "_Roles":
         """Find the columns."""
         names = text.header or ()
         if len(names) != text.num_columns:
             names = ()
         ids = [c for c, name in enumerate(names) if is_id(name)]
         named = set(labels_or_ids(names))
+        if label_name is not None and label_name in names:
+            named.add(label_name)
         labels = [c for c, name in enumerate(names) if c not in ids and name in named]
         rows = [c for c, name in enumerate(names) if is_row_number(name) and (c == 0 or not name)]
         texts = [
             c
-            for c in range(1, text.num_columns)
+            for c in range(text.num_columns)
             if c not in (*ids, *labels)
             and sum(not _is_value(row[c].strip()) for row in text.sample if len(row) > c)
             > len(text.sample) / 2
@@ -196,6 +216,18 @@ class _Roles:
 
 def _is_value(cell: str) -> bool:
     return is_number(cell) or cell.lower() in ("true", "false")  # the parser reads 1 and 0
+
+
+def _has_long_ids(text: TextFile, column: int) -> bool:
+    cells = [row[column].strip() for row in text.sample if len(row) > column]
+    return any(len(cell) > 7 for cell in cells) and all(map(_DIGITS.fullmatch, cells))
+
+
+def header_above(text: TextFile) -> TextFile:
+    """Take the comment above the first row as header, if it names an id or a label."""
+    names = text.comment_above()
+    fits = len(names) == text.num_columns > 1 and not any(map(is_number, names))
+    return text.with_header_above(names) if fits and labels_or_ids(names) else text
 
 
 def _has_header(text: TextFile) -> bool:
@@ -265,12 +297,17 @@ def _other_ids(text: TextFile, columns: list[np.ndarray], edge_names: np.ndarray
         if values.dtype == object:
             continue
         distinct = np.unique(values[np.isfinite(values)])
-        if len(distinct) == len(values) and np.isin(edge_names.astype(np.float32), distinct).all():
+        if (
+            len(distinct) == len(values)
+            and np.isin(edge_names.astype(values.dtype), distinct).all()
+        ):
             found.append(column)
     return found
 
 
-def _left_out(text: TextFile, roles: _Roles, id_column: int | None) -> dict[int, str]:
+def _left_out(
+    text: TextFile, roles: _Roles, id_column: int | None, columns: list[np.ndarray]
+) -> dict[int, str]:
     """Columns that are no features, each with a note that says so."""
     found = {}
     for column in roles.labels:
@@ -283,9 +320,22 @@ def _left_out(text: TextFile, roles: _Roles, id_column: int | None) -> dict[int,
         if id_column in roles.ids and column != id_column:
             found[column] = f"column {_name(text, column)} left out: it holds other ids or names"
     for column in roles.row_numbers:
-        if id_column is not None and column != id_column:
+        if id_column is not None and column != id_column and _are_numbered(columns[column]):
             found[column] = f"column {column + 1} ({_name(text, column)}) left out: it numbers rows"
+    for column, cells in enumerate(columns):
+        sampled = [row[column].strip() for row in text.sample if len(row) > column]
+        empty = column != id_column and text.num_columns > 1 and not any(sampled)
+        if empty and (np.isnan(cells).all() if cells.dtype != object else not any(cells)):
+            found[column] = f"column {_name(text, column)} left out: it is empty"
     return found
+
+
+def _are_numbered(cells: np.ndarray) -> bool:
+    """Whether the cells are different whole numbers."""
+    if cells.dtype != object:
+        return len(np.unique(cells)) == len(cells) and bool((cells == np.floor(cells)).all())
+    codes, names = index_ids(cells)
+    return len(names) == len(codes) and not is_text(names)
 
 
 def _example(text: TextFile, column: int) -> str:
@@ -299,7 +349,9 @@ def _encoded(
     """Encode the cells of columns of text."""
     names = text.header if len(text.header or ()) == text.num_columns else None
     frame = pd.DataFrame({names[c] if names else c + 1: column for c, column in cells.items()})
-    frame = frame.apply(lambda column: column.str.strip()).replace(dict.fromkeys(MISSING, np.nan))
+    # "None" may be a category.
+    missing = dict.fromkeys((mark for mark in MISSING if mark != "None"), np.nan)
+    frame = frame.apply(lambda column: column.str.strip()).replace(missing)
     return encoder.encode(frame, str(text.path)) if len(cells) else sp.csr_matrix((0, 0))
 
 
@@ -346,92 +398,6 @@ _MATRICES: dict[str, Callable[[Path], tuple[np.ndarray | sp.spmatrix, np.ndarray
 }
 
 
-def load_array(path: Path) -> np.ndarray:
-    """Map the array of an ``.npy`` file into memory. Pickled objects are refused.
-
-    Raises
-    ------
-    InputError
-        The file is unreadable or damaged, contains objects or is in fact an ``.npz`` file.
-    """
-    file_size(path)
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}: check the path") from None
-    except Exception as error:  # NumPy raises many kinds on damaged headers
-        problem = one_line(error)
-        if "pickle" in problem:  # NumPy's message advises to allow pickles, which is not safe
-            problem = "it contains objects, or has another format"
-        raise InputError(f"{path}: not a plain npy array ({problem}): save it again") from None
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path}: holds several arrays: save only one, with numpy.save")
-    return array
-
-
-def load_npz_array(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read the only array of an ``.npz`` file, and the ids of its rows if the file has them.
-
-    Returns
-    -------
-    array : ndarray
-    ids : ndarray or None
-
-    Raises
-    ------
-    InputError
-        The file is unreadable or damaged, or contains several arrays or pickled objects.
-    """
-    arrays = {name: read_member(path, name) for name in sorted(member_names(path))}
-    ids = [name for name in arrays if name.lower() in ID_NAMES]
-    others = [name for name in arrays if name not in ids]
-    plain = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
-    if len(others) != 1 or len(ids) > 1 or len(plain) < len(arrays):
-        raise InputError(
-            f"{path}: holds {', '.join(arrays) or 'nothing'}: expected one array, and perhaps "
-            "another one called `ids`, saved with numpy.savez"
-        )
-    return plain[others[0]], plain[ids[0]] if ids else None
-
-
-def index_array_ids(ids: np.ndarray, num_rows: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Check the ids of an array's rows, and apply `index_ids` to them.
-
-    Parameters
-    ----------
-    ids : ndarray
-        One id per row, as the file contains them.
-    num_rows : int
-        Number of rows of the array.
-    path : Path
-        Name for messages.
-
-    Returns
-    -------
-    codes, names : ndarray
-        See `index_ids`.
-
-    Raises
-    ------
-    InputError
-        There is not one id per row, or an id is unusable or occurs twice.
-    """
-    if ids.shape != (num_rows,) or ids.dtype.kind not in "iuU":
-        raise InputError(
-            f"{path}: ids of shape {ids.shape} and type {ids.dtype} for {num_rows} rows: expected "
-            "a whole number or text for each row"
-        )
-    check_text(ids, path)
-    codes, names = index_ids(ids.astype(object))
-    fault = unusable(names)
-    if fault:
-        raise InputError(f"{path}: row {int(np.argmax(codes == fault[0]))}: {fault[1]}")
-    row = repeated_row(codes)
-    if row is not None:
-        raise InputError(f"{path}: node {ids[row]} given twice, again in row {row}: keep one")
-    return codes, names
-
-
 def _counts(first: list[str]) -> bool:
     # pandas names the columns of an array 0, 1, 2, ... A row of features with exactly these values
     # is very unlikely.
@@ -459,9 +425,15 @@ def _holds_ids(
     return True
 
 
-def _as_numbers(cells: np.ndarray) -> np.ndarray:
+def _as_numbers(text: TextFile, column: int, cells: np.ndarray) -> np.ndarray:
+    """Convert cells that were read as text to numbers."""
     codes, spelled = pd.factorize(cells)
+    numbers = np.empty(len(spelled))
+    for code, cell in enumerate(cell.strip() for cell in spelled):
+        if not _is_value(cell):
+            row = int(np.argmax(codes == code))
+            raise text.error(row, f"column {_name(text, column)}: {cell!r} is not a number: fix it")
+        truth = {"true": 1.0, "false": 0.0}.get(cell.lower())
+        numbers[code] = truth if truth is not None else np.nan if cell in MISSING else float(cell)
     with np.errstate(over="ignore"):
-        stripped = [cell.strip() for cell in spelled]
-        numbers = [np.nan if cell in MISSING else float(cell) for cell in stripped]
-        return np.array(numbers).astype(np.float32)[codes]
+        return numbers.astype(np.float32)[codes]

@@ -10,14 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from user_dgl.data.attributed_graph import UNLABELLED, index_labels
-from user_dgl.data.edge_list.features import (
-    check_rows_by_id,
-    index_array_ids,
-    load_array,
-    load_npz_array,
-)
+from user_dgl.data.edge_list.arrays import index_array_ids, load_array, load_npz_array
+from user_dgl.data.edge_list.features import check_rows_by_id, header_above
 from user_dgl.data.edge_list.names import is_id, is_label_of_table, is_row_number
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
+from user_dgl.data.reading.cells import MISSING, is_number
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
@@ -28,11 +25,11 @@ from user_dgl.data.reading.ids import (
     spelling_hint,
     tidy_ids,
 )
-from user_dgl.data.reading.text import MISSING, TextFile, is_number, open_text
+from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
 
 # What programs write in place of a label that is missing. "None" may be the name of a class.
-_MISSING = MISSING_IDS - {"None"} | set(MISSING)
+_MISSING = (MISSING_IDS | set(MISSING)) - {"None"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +46,8 @@ class LabelRows:
     codes, names : ndarray or None
         ``names`` are the distinct ids in ascending order, and row r has the id
         ``names[codes[r]]``. None means that the rows have no ids and are in the order of the nodes.
+    column : str or None
+        Name of the column of the labels, if the file has a header.
     """
 
     path: Path
@@ -56,6 +55,7 @@ class LabelRows:
     text: TextFile | None = None
     codes: np.ndarray | None = None
     names: np.ndarray | None = None
+    column: str | None = None
 
     @property
     def by_id(self) -> bool:
@@ -72,8 +72,10 @@ class LabelRows:
         return _last_given(self.values)
 
 
-def read_label_rows(path: Path) -> LabelRows:
+def read_label_rows(path: Path, comment: bool | str = "auto") -> LabelRows:
     """Read a file of labels. `read_labels` describes the formats.
+
+    ``comment`` is that of `user_dgl.data.reading.text.open_text`.
 
     Raises
     ------
@@ -91,6 +93,10 @@ def read_label_rows(path: Path) -> LabelRows:
         return LabelRows(path, labels)
     if kind in (".npy", ".npz"):
         values, ids = (load_array(path), None) if kind == ".npy" else load_npz_array(path)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.dtype.kind == "S":
+            values = np.char.decode(values, "utf-8", "replace")
         if values.ndim != 1 or values.dtype.kind not in "biufU":
             raise InputError(
                 f"{path}: array of shape {values.shape} and type {values.dtype}: expected one "
@@ -99,9 +105,8 @@ def read_label_rows(path: Path) -> LabelRows:
         if ids is None:
             return LabelRows(path, values)
         return LabelRows(path, values, None, *index_array_ids(ids, len(values), path))
-    text = open_text(path, single_column=True)
-    if _has_header(text):
-        text = text.without_header()
+    text = open_text(path, single_column=True, comment=comment)
+    text = text.without_header() if _has_header(text) else header_above(text)
     width = text.num_columns
     if width == 1:
         return LabelRows(path, _tidy(text.read_lines()), text)
@@ -111,7 +116,8 @@ def read_label_rows(path: Path) -> LabelRows:
         text.check_rows()
     codes, names = index_ids(columns[id_column])
     check_rows_by_id(text, codes, names)
-    return LabelRows(path, _tidy(columns[label_column]), text, codes, names)
+    name = text.header[label_column] if len(text.header or ()) == width and text.header else None
+    return LabelRows(path, _tidy(columns[label_column]), text, codes, names, name)
 
 
 def _has_header(text: TextFile) -> bool:

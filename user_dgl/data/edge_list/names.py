@@ -65,13 +65,16 @@ LABEL_NAMES = frozenset(
     ("label", "labels", "class", "classes", "y", "target", "targets", "cluster", "clusters")
 ) | frozenset(
     ("group", "groups", "community", "communities", "category", "ground_truth", "truth", "gt")
+) | frozenset(
+    ("groundtruth", "lbl", "cls", "y_pred")
 ) | frozenset(("membership", "partition", "club", "module"))  # fmt: skip
 _LABEL_ENDS = ("_label", "_labels", "_class", "_community", "_cluster", "_ground_truth")
 # Names of labels with a word beside them, in a table of nodes: true_class, y_true, cluster_id. A
 # group_id may be a feature, or an end of an edge.
 _TRUE = re.compile(r"^(true|gold)_|_(true|gold)$")
 _NUMBERED_LABEL = re.compile(
-    r"(label|class|cluster|community)_(id|ids|idx|index|code|no|number|name)"
+    r"(label|labels|class|cluster|community|category|partition|membership|ground_?truth|y_pred)_?"
+    r"(id|ids|idx|index|code|no|num|number|name|int|enc|encoded|x|y|[0-9]+)"
 )
 # What Neo4j writes behind a name: `weight:float`.
 _TYPE = re.compile(r"(?<=.):(int|long|float|double|short|byte|string|boolean)$", re.IGNORECASE)
@@ -141,8 +144,20 @@ def is_row_number(name: str) -> bool:
 
 def is_weight(name: str) -> bool:
     """Whether a column of this name holds the weights of edges."""
+    return weight_rank(name) is not None
+
+
+def weight_rank(name: str) -> int | None:
+    """How plainly a name says that a column holds weights of edges, from 0; None if it does not.
+
+    >>> weight_rank("weight"), weight_rank("Value"), weight_rank("source_weight")
+    (0, 2, None)
+    """
     name = words(name)
-    return name in _WEIGHTS or name.endswith("_weight")
+    if name in _WEIGHTS:
+        return {"weight": 0, "weights": 1, "edge_weight": 1}.get(name, 2)
+    end = name.removesuffix("_weight")
+    return 3 if end != name and not any(role.rank < 3 for role in _roles(end)) else None
 
 
 @dataclass(frozen=True)
@@ -159,12 +174,16 @@ class Ends:
         Number of columns whose name is a usual word for an end.
     stem : str or None
         For a numbered pair such as protein1 and protein2: the word before the number.
+    beside : tuple of int
+        If the ends have any other word in their names, as in valid_from: two or more other columns
+        whose names say nothing, so that they may be the ends.
     """
 
     columns: tuple[int, int] | None = None
     rivals: tuple[tuple[int, int], ...] = ()
     known: int = 0
     stem: str | None = None
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,8 +234,11 @@ def find_ends(names: Sequence[str]) -> Ends:
         rivals = tuple(sorted(pair for pair, rank in found.items() if rank == best))
         if len(rivals) > 1:
             return Ends(None, rivals, max(known, 2 if best < 3 else 0))
-        if best < 3 or not _unexplained(plain, rivals[0]):
-            return Ends(rivals[0], (), max(known, 2 if best < 3 else 0), numbered.get(rivals[0]))
+        rest = _unexplained(plain, rivals[0])
+        if best < 3 or not rest:
+            beside = tuple(rest) if best == 2 and len(rest) > 1 else ()
+            sure = max(known, 2 if best < 3 else 0)
+            return Ends(rivals[0], (), sure, numbered.get(rivals[0]), beside)
         return Ends(None, (), known)
     firsts = [c for c, own in enumerate(roles) if any(r.rank <= 1 and not r.second for r in own)]
     seconds = [c for c, own in enumerate(roles) if any(r.rank <= 1 and r.second for r in own)]
@@ -282,8 +304,8 @@ def _numbered(names: list[str]) -> list[tuple[tuple[int, int], str]]:
     return pairs
 
 
-def _unexplained(names: list[str], pair: tuple[int, int]) -> bool:
-    """Whether a column beside the pair could be an end as well."""
+def _unexplained(names: list[str], pair: tuple[int, int]) -> list[int]:
+    """Return the columns beside the pair that could be an end as well."""
     explained = _WEIGHTS | _TIMES | _ATTRIBUTES
-    rest = [name for c, name in enumerate(names) if c not in pair]
-    return any(name not in explained and not is_row_number(name) for name in rest)
+    rest = [c for c in range(len(names)) if c not in pair]
+    return [c for c in rest if names[c] not in explained and not is_row_number(names[c])]

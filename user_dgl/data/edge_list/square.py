@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from user_dgl.data.edge_list.names import find_ends
+from user_dgl.data.reading.cells import is_number
 from user_dgl.data.reading.files import check_room
 from user_dgl.data.reading.ids import index_ids, positions, repeated_row, unusable
 from user_dgl.data.reading.lines import count_line_ends
-from user_dgl.data.reading.text import TextFile, is_number
+from user_dgl.data.reading.text import TextFile
 from user_dgl.errors import InputError
 
 # Fewer nodes are a table only if rows and columns have the same names.

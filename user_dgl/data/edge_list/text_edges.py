@@ -26,8 +26,10 @@ from user_dgl.data.edge_list.names import (
     is_label,
     is_row_number,
     is_weight,
+    weight_rank,
 )
 from user_dgl.data.edge_list.weights import Pairs, weighed_pairs
+from user_dgl.data.reading.cells import is_number
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
     MISSING_MARKS,
@@ -40,11 +42,12 @@ from user_dgl.data.reading.ids import (
     tidy_ids,
     unusable,
 )
-from user_dgl.data.reading.text import TextFile, is_number, open_text
+from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
 
 # A table of more columns without names is not searched for the ends.
 _MOST_COLUMNS = 50
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?\b|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}\b")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*")
 
 
@@ -110,10 +113,9 @@ def find_columns(text: TextFile, options: TextOptions) -> tuple[TextFile, Column
         (weight,) = _places(text, "weights", [options.weight_column])
     if options.columns:
         first, second = _places(text, "columns", options.columns)
-        weights = [c for c, name in enumerate(names) if is_weight(name)]
-        columns = Columns((first, second), weights[0] if weights else None)
+        columns = Columns((first, second), _weight_of(text, names, (first, second), options))
     elif names and len(names) == text.num_columns:
-        columns = _by_name(text, names)
+        columns = _by_name(text, names, options)
     else:
         columns = _by_content(text)
     if not options.columns:
@@ -214,7 +216,25 @@ def _places(text: TextFile, key: str, chosen: Sequence[str | int]) -> list[int]:
     return places
 
 
-def _by_name(text: TextFile, names: list[str]) -> Columns:
+def _weight_of(
+    text: TextFile, names: list[str], ends: tuple[int, int], options: TextOptions
+) -> int | None:
+    """Find the column of the weights by its name; refuse several with equally plain names."""
+    if options.weights != "auto":
+        return None
+    ranks = {c: weight_rank(name) for c, name in enumerate(names) if c not in ends}
+    known = {c: rank for c, rank in ranks.items() if rank is not None}
+    plainest = [c for c, rank in known.items() if rank == min(known.values())]
+    if len(plainest) > 1:
+        shown = " and ".join(names[c] for c in plainest)
+        raise InputError(
+            f"{text.path}: the columns {shown} may hold the weights: set "
+            f"data.weights={names[plainest[0]]}, or data.weights=ignore"
+        )
+    return plainest[0] if plainest else None
+
+
+def _by_name(text: TextFile, names: list[str], options: TextOptions) -> Columns:
     found = find_ends(names)
     weights = [c for c, name in enumerate(names) if is_weight(name)]
     ends = found.columns
@@ -243,8 +263,8 @@ def _by_name(text: TextFile, names: list[str]) -> Columns:
         ends = (left[0], left[1])
     if found.known < 2:
         _check_kinds(text, ends)
-    weights = [c for c in weights if c not in ends]
-    return Columns(ends, weights[0] if weights else None)
+    _check_beside(text, names, found, ends)
+    return Columns(ends, _weight_of(text, names, ends, options))
 
 
 def _is_node_table(first: str, second: str) -> bool:
@@ -263,6 +283,22 @@ def _check_kinds(text: TextFile, ends: tuple[int, int]) -> None:
             f"{text.path}: {' and '.join(names)}: {guess.why}: if they hold the ends of the edges, "
             f"set data.columns=[{', '.join((text.header or ())[c] for c in ends)}]"
         )
+
+
+def _check_beside(text: TextFile, names: list[str], found: Ends, ends: tuple[int, int]) -> None:
+    """Refuse ends with another word in their names, such as valid_from, beside two other texts."""
+    texts = [c for c in found.beside if any(_is_word(row[c]) for row in text.sample)]
+    dates = all(_DATE.match(row[c].strip()) for row in text.sample for c in ends)
+    if found.beside and (dates or len(texts) > 1):
+        shown = [f"{names[a]}, {names[b]}" for a, b in (ends, tuple((texts or found.beside)[:2]))]
+        raise InputError(
+            f"{text.path}: the columns {shown[0]} or {shown[1]} may hold the ends of the edges: "
+            f"set data.columns=[{shown[0]}] or [{shown[1]}]"
+        )
+
+
+def _is_word(cell: str) -> bool:
+    return not is_number(cell.strip()) and not _DATE.match(cell.strip())
 
 
 def _by_content(text: TextFile) -> Columns:

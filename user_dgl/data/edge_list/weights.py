@@ -8,7 +8,7 @@ import pandas as pd
 from user_dgl.data.reading.text import TextFile
 from user_dgl.errors import InputError
 
-# Whole numbers from this on are times in seconds, as 10^8 was in 1973.
+# Numbers from this on are times in seconds, as 10^8 was in 1973.
 _TIME = 10**8
 _YEARS = (1900, 2100)
 # So many different whole numbers without a gap are numbers of the rows.
@@ -84,6 +84,12 @@ def weighed_pairs(pairs: Pairs, weight: np.ndarray, where: str, chosen: bool) ->
             "column of weights)"
         )
         return replace(pairs, notes=notes)
+    if not chosen and _rises(weight):
+        raise error(
+            0,
+            f"{where} rises from row to row: times, or weights in ascending order? Write a first "
+            "row with the name weight or time above it, or set data.weights=ignore",
+        )
     low, high = (weight.min(), weight.max()) if len(weight) else (1.0, 1.0)
     if not (low >= 0 and high < np.inf):  # NaN makes both comparisons false
         bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
@@ -124,12 +130,12 @@ def _no_weight(values: np.ndarray) -> str | None:
         return None
     if not values.any():
         return "is 0 in every row, so it is a type"
+    low, high = values.min(), values.max()
+    if low >= _TIME:
+        return "has numbers from 100,000,000 on, so it is a time"
     if not (values == np.floor(values)).all():
         return None
     distinct = pd.unique(values)
-    low, high = values.min(), values.max()
-    if low >= _TIME:
-        return "has whole numbers from 100,000,000 on, so it is a time"
     if _are_dates(values, low, high):
         return "has years or dates"
     if len(distinct) < 3:
@@ -141,6 +147,11 @@ def _no_weight(values: np.ndarray) -> str | None:
         numbers = len(distinct) == len(values) >= _MANY and high - low == len(values) - 1
         rises = (np.diff(values) >= 0).all() or gapless or numbers
     return "counts from row to row, so it is a time or an id" if rises else None
+
+
+def _rises(values: np.ndarray) -> bool:
+    """Whether each number is larger than the one before it. Numbers up to 1 are similarities."""
+    return len(values) >= _MANY and values[-1] > 1 and bool((np.diff(values) > 0).all())
 
 
 def _are_dates(values: np.ndarray, low: float, high: float) -> bool:

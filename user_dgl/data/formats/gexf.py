@@ -1,6 +1,7 @@
 """Read GEXF files of Gephi and networkx."""
 
 import io
+import re
 from pathlib import Path
 
 from user_dgl.data.attributed_graph import AttributedGraph
@@ -9,6 +10,10 @@ from user_dgl.data.reading.files import read_bytes
 
 # The graph of networkx needs this multiple of the file's size.
 _COPIES = 20
+# networkx refuses graphs with edges of several kinds. Directions do not matter here.
+_KIND = re.compile(
+    rb"""(<(?:\w+:)?edge\b[^<>]*?)\stype\s*=\s*["'](?:directed|undirected|mutual)["']"""
+)
 
 
 def load_gexf(path: Path, missing: str = "refuse") -> AttributedGraph:
@@ -30,5 +35,6 @@ def load_gexf(path: Path, missing: str = "refuse") -> AttributedGraph:
     """
     data = read_bytes(path, _COPIES)
     XmlChecker(path).check(data)
-    graph = parsed(lambda nx: nx.read_gexf(io.BytesIO(data)), path, "GEXF")
+    plain = _KIND.sub(rb"\1", data.replace(b'"http://gexf.net/', b'"http://www.gexf.net/'))
+    graph = parsed(lambda nx: nx.read_gexf(io.BytesIO(plain)), path, "GEXF")
     return from_networkx(graph, path, missing)

@@ -13,6 +13,8 @@ from user_dgl.errors import InputError
 _COPIES = 10
 # igraph numbers the nodes so, and keeps their names in an attribute.
 _IGRAPH = re.compile(r"n[0-9]+")
+# networkx refuses graphs with edges of both kinds. Directions do not matter here.
+_DIRECTED = re.compile(rb"""(<(?:\w+:)?edge\b[^<>]*?)\sdirected\s*=\s*["'](?:true|false)["']""")
 
 
 def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
@@ -43,8 +45,9 @@ def load_graphml(path: Path, missing: str = "refuse") -> AttributedGraph:
     """
     data = read_bytes(path, _COPIES)
     XmlChecker(path).check(data)
+    plain = _DIRECTED.sub(rb"\1", data)
     graph = parsed(
-        lambda nx: nx.read_graphml(io.BytesIO(data), force_multigraph=True), path, "GraphML"
+        lambda nx: nx.read_graphml(io.BytesIO(plain), force_multigraph=True), path, "GraphML"
     )
     if not len(graph):
         raise InputError(f"{path}: no nodes: expected node elements in the graph")

@@ -56,13 +56,14 @@ def read_matrix_market(path: Path) -> sp.coo_matrix:
     text = open_text(path, comment=True)
     # The first line, for example: %%MatrixMarket matrix coordinate real general
     kinds = text.original.partition(b"\n")[0].decode(errors="replace").lower().split()
-    layouts, fields = ("coordinate", "array"), ("real", "double", "integer", "pattern")
+    layouts = ("coordinate", "array")
+    fields = ("real", "double", "integer", "unsigned-integer", "pattern")
     if not (
         text.original[: len(_HEADER)].lower() == _HEADER
         and len(kinds) == 5
         and kinds[1] == "matrix"
         and kinds[2] in layouts
-        and kinds[3] in fields[: 4 if kinds[2] == "coordinate" else 3]
+        and kinds[3] in fields[: None if kinds[2] == "coordinate" else -1]
         and kinds[4] in _MIRRORED
     ):
         raise InputError(

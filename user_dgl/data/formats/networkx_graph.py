@@ -93,7 +93,7 @@ def from_networkx(
     notes: list[str] = []
     if not len(graph):
         raise InputError(f"{path}: no nodes: expected at least one node in the graph")
-    ids = [str(node) if names is None else names[node] for node in graph]
+    ids = [_joined(str(node) if names is None else names[node], path) for node in graph]
     codes, distinct = index_ids(np.array(ids, dtype=object))
     if len(distinct) < len(codes):
         raise InputError(f"{path}: some ids differ only by blanks around them: rename them")
@@ -110,6 +110,16 @@ def from_networkx(
         tuple(as_text(distinct).tolist()),
         tuple(notes),
     )
+
+
+def _joined(name: str, path: Path) -> str:
+    """Join the halves of characters that a file has as two UTF-16 units each."""
+    if name.isascii():
+        return name
+    try:
+        return name.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: id {name!r} has half a character: rename the node") from None
 
 
 def names_of(graph: "nx.Graph", attributes: tuple[str, ...]) -> tuple[str, dict[Any, str]] | None:

@@ -110,6 +110,8 @@ def load_npz(path: Path, missing: str = "refuse") -> AttributedGraph:
             "beside adj_data, node_attr beside adj_matrix, and node_features or x beside edges"
         )
     if labels is not None:
+        if labels.shape == (graph.num_nodes, 1):
+            labels = labels[:, 0]
         if labels.shape != (graph.num_nodes,):
             raise InputError(
                 f"{path}: labels of shape {labels.shape}: expected one for each of the "

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from user_dgl.data.attributed_graph import AttributedGraph
 from user_dgl.data.formats.networkx_graph import from_networkx, parsed
+from user_dgl.data.reading.cells import is_number
 from user_dgl.data.reading.files import read_bytes
-from user_dgl.data.reading.text import is_number
 from user_dgl.errors import InputError
 
 # The graph of networkx needs this multiple of the file's size.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from user_dgl.data.reading.text import MISSING, is_number
+from user_dgl.data.reading.cells import MISSING, is_number
 
 
 def has_header(first: list[str], rest: list[list[str]], known: Callable[[list[str]], bool]) -> bool:

@@ -22,6 +22,8 @@ _ROUND = re.compile(
 # A spreadsheet shows long numbers so, and their last digits are lost.
 _SHORTENED = re.compile(r"-?[1-9][.,][0-9]+E\+[0-9]+")
 _INT64_MAX = 2**63 - 1
+# Byte-order mark, and a blank of width 0.
+_INVISIBLE = "\ufeff\u200b"
 # What programs write in place of an id that is missing: R, pandas, Python, SQL, spreadsheets.
 MISSING_IDS = frozenset(
     ("", "NA", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "NaT", "null", "NULL", "None", "\\N")
@@ -65,15 +67,20 @@ def index_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def tidy_ids(values: Iterable[object]) -> np.ndarray:
     """Return ids without surrounding blanks: int64 if all are whole numbers, else text."""
     text = [str(value).strip() for value in values]
+    if not all(map(str.isascii, text)):
+        text = [t if t.isascii() else _composed(t) for t in text]
     if text and all(map(_WHOLE.fullmatch, text)):
         return _as_int64(list(map(int, text)), text)
     if text and all(_WHOLE.fullmatch(t) or _ROUND.fullmatch(t) for t in text):
         numbers = [Decimal(t) for t in text]
         if all(number == int(number) for number in numbers):
             return _as_int64(list(map(int, numbers)), text)
-    if not all(map(str.isascii, text)):
-        text = [t if t.isascii() else unicodedata.normalize("NFC", t) for t in text]
     return np.array(text, dtype=object)
+
+
+def _composed(text: str) -> str:
+    """Compose accents, and remove marks without width from both ends."""
+    return unicodedata.normalize("NFC", text).strip(_INVISIBLE).strip()
 
 
 def _as_int64(numbers: list[int], text: list[str]) -> np.ndarray:
@@ -244,6 +251,8 @@ def unusable(names: np.ndarray, missing: Collection[str] = ("",)) -> tuple[int, 
 def _index(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not is_text(values) and len(values):
         low, high = int(values.min()), int(values.max())
+        if high <= _INT64_MAX:  # differences of small types would overflow
+            values = values.astype(np.int64, copy=False)
         if high - low < 4 * len(values) + 1000:  # this table is several times faster than sorting
             above = values - low if low else values
             seen = np.zeros(high - low + 1, dtype=bool)

@@ -26,6 +26,14 @@ _BRACKETED_ROW = re.compile(rb"[ \t]*[(\[]")
 # Lines whose mark is not followed by a blank.
 _MARKED = re.compile(rb"(?m)^[ \t]*[#%]+[^ \t\n#%!][^\n]*$")
 _UNMARKED = re.compile(rb"(?m)^[ \t]*[^#%\s]")
+# In rows separated by semicolons: a number with a decimal comma, and a number with a decimal
+# point. If the second occurs, commas are not decimal commas.
+_DECIMAL_COMMA = re.compile(rb'(?m)(?:^|(?<=;))([ \t]*"?[-+]?[0-9]*),([0-9]+"?[ \t]*)(?=;|$)')
+_DECIMAL_POINT = re.compile(rb'(?m)(?:^|(?<=;))[ \t]*"?[-+]?[0-9,]*\.[0-9]+"?[ \t]*(?=;|$)')
+# A first line that tells a spreadsheet the separator.
+_SEPARATOR_LINE = re.compile(rb'"?sep=(.)"?[ \t;,|]*\n')
+_NAMES = {b"\t": "tab", b";": "semicolon", b",": "comma", b"|": "pipe", b" ": "blank"}
+_MARK = b"\xef\xbb\xbf"
 _KEY_AND_VALUE = re.compile(rb"[ \t]*[#%][^,;\t]*[:=]")
 
 
@@ -160,3 +168,75 @@ def quoted_brackets(data: bytes) -> tuple[bytes, bytes]:
     if not _BRACKETED_ROW.match(data):
         return data, data
     return _BRACKETS.sub(rb'"\1"', data), _BRACKETS.sub(b"tuple", data)
+
+
+def without_marks(data: bytes) -> bytes:
+    """Remove the carriage returns, and the byte-order marks at the starts of the lines.
+
+    A mark stands inside a file if files were joined.
+    """
+    data = data.removeprefix(_MARK)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return data.replace(b"\n" + _MARK, b"\n") if _MARK in data else data
+
+
+def without_separator_line(data: bytes) -> tuple[bytes, str]:
+    """Empty a first line such as ``sep=;``, and return the name of the separator that it tells."""
+    found = _SEPARATOR_LINE.match(data)
+    if not found or found[1] not in _NAMES:
+        return data, ""
+    return data[found.end() - 1 :], _NAMES[found[1]]  # the line end stays, for the line numbers
+
+
+def without_last_separators(data: bytes, separator: str) -> bytes:
+    """Remove the separator from the end of the lines, if every line but comments ends with one."""
+    mark = re.escape(separator.encode())
+    if separator == " " or separator.encode() not in data[-3:]:
+        return data
+    if re.search(rb"(?m)^(?![ \t]*[#%])[^\n]*[^\n " + mark + rb"][ ]*$", data):
+        return data
+    return re.sub(rb"(?m)" + mark + rb"[ ]*$", b"", data)
+
+
+def without_line(body: bytes, line: bytes) -> tuple[bytes, int]:
+    """Return the text without the lines that are ``line``, and their number."""
+    again, count = b"\n" + line + b"\n", 0
+    while body.startswith(again[1:]):
+        body, count = body[len(line) + 1 :], count + 1
+    while again in body:  # one pass misses every other of several in a row
+        found = body.count(again)
+        body, count = body.replace(again, b"\n"), count + found
+    if body.endswith(again[:-1]) or body == line:
+        body, count = body[: -len(line)], count + 1
+    return body, count
+
+
+def without_empty_end(data: bytes, separator: str) -> tuple[bytes, int]:
+    """Remove the rows of empty cells at the end, as spreadsheets write them, and count them."""
+    if separator == " ":
+        return data, 0
+    mark = separator.encode()
+    kept = data.rstrip(mark + b" \t\n")
+    if len(kept) == len(data):
+        return data, 0
+    end = data.find(b"\n", len(kept))
+    rest = [] if end < 0 else data[end + 1 :].split(b"\n")
+    count = sum(mark in line for line in rest)
+    return (data[: end + 1], count) if count else (data, 0)
+
+
+def with_points(data: bytes, of_ids: bool) -> tuple[bytes, int]:
+    """Write decimal commas in rows separated by semicolons as points, and count them.
+
+    Parameters
+    ----------
+    data : bytes
+    of_ids : bool
+        Whether all cells are ids: then ``1,2`` is a list, and only ``1,0`` is a number.
+    """
+    if b"," not in data or _DECIMAL_POINT.search(data):
+        return data, 0
+    if of_ids and any(match[2].strip(b'0" \t') for match in _DECIMAL_COMMA.finditer(data)):
+        return data, 0
+    return _DECIMAL_COMMA.subn(rb"\1.\2", data)

@@ -125,6 +125,7 @@ def as_features(
         else:
             # A copy, because the lines below change it in place.
             feat = sp.csr_matrix(_supported(matrix), dtype=np.float32, copy=True)
+    _refuse_too_large(matrix, feat, source)
     feat.sum_duplicates()
     if missing == "refuse":
         check_finite(feat, source, FILL if notes is not None else GET_AGAIN)
@@ -132,6 +133,20 @@ def as_features(
         _fill(feat, missing, notes)
     feat.eliminate_zeros()
     return feat
+
+
+def _refuse_too_large(
+    matrix: np.ndarray | sp.spmatrix, feat: sp.csr_matrix, source: Path | str
+) -> None:
+    """Refuse finite values that are infinite in float32. They are not missing."""
+    if np.isinf(feat.data).any():
+        values = matrix if isinstance(matrix, np.ndarray) else _supported(matrix).data
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0)
+        if largest > np.finfo(np.float32).max:
+            raise InputError(
+                f"{source}: features up to {largest:.1e}, where float32 ends at 3.4e38: divide the "
+                "features, or take their logarithms"
+            )
 
 
 def _fill(feat: sp.csr_matrix, missing: str, notes: list[str] | None) -> None:

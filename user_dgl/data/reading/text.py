@@ -8,7 +8,7 @@ import csv
 import io
 import re
 import string
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from user_dgl.data.attributed_graph import one_line
+from user_dgl.data.reading.cells import MISSING, is_number
 from user_dgl.data.reading.files import ending, read_bytes
 from user_dgl.data.reading.foreign import HEAD, refuse_files
 from user_dgl.data.reading.ids import MISSING_IDS, MISSING_MARKS, holds, is_text
@@ -27,8 +28,14 @@ from user_dgl.data.reading.lines import (
     numbered_lines,
     plain_quotes,
     quoted_brackets,
+    with_points,
     without_braces,
     without_comments,
+    without_empty_end,
+    without_last_separators,
+    without_line,
+    without_marks,
+    without_separator_line,
 )
 from user_dgl.data.reading.separators import (
     SAMPLE_ROWS,
@@ -42,27 +49,10 @@ from user_dgl.errors import InputError
 
 # Reading needs at least this multiple of the file's size: the file, its parsed part, the columns.
 _COPIES = 3
-# R, pandas and spreadsheets write a missing number or label in these ways.
-MISSING = ("", "nan", "NaN", "NAN", "NA", "N/A", "null")
-# In rows separated by semicolons: a number with a decimal comma, and a number with a decimal
-# point. If the second occurs, commas are not decimal commas.
-_DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
-_DECIMAL_POINT = re.compile(rb"(?m)(?:^|(?<=;))[ \t]*[-+]?[0-9,]*\.[0-9]+[ \t]*(?=;|$)")
 # What `TextFile.spread_sample` reads: rows at the start, and bytes at each of four places below.
 _HEAD_ROWS = 2000
 _BLOCK = 2**13
 _BLANK_START = re.compile(rb"(?:[ \t]*\n)+")
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number or stands for a missing number (`MISSING`)."""
-    if cell in MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # float() accepts 1_000, but the C parser does not
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +83,8 @@ class TextFile:
         How often the header stands again among the rows.
     num_braces : int
         Number of rows with attributes in braces, which are left out.
+    num_empty : int
+        Number of rows of empty cells at the end, which are left out.
     """
 
     path: Path
@@ -106,6 +98,7 @@ class TextFile:
     header_line: str | None = None
     num_headers: int = 0
     num_braces: int = 0
+    num_empty: int = 0
 
     @cached_property
     def sample(self) -> list[list[str]]:
@@ -114,7 +107,7 @@ class TextFile:
 
     def comment_above(self) -> list[str]:
         """Return the cells of the last line above the first row, if it is a comment."""
-        if not self.num_comments:
+        if not self.num_comments or self.header:
             return []
         first = next(self.rows())[0]
         above = self.original.split(b"\n", first)[: first - 1]
@@ -158,7 +151,9 @@ class TextFile:
         """
         blank = _BLANK_START.match(self.body)
         line, _, body = self.body[blank.end() if blank else 0 :].partition(b"\n")
-        body, count = _without_line(body, line)
+        count = 0
+        if _is_named(self.sample[0]):  # a row of numbers may stand again
+            body, count = without_line(body, line)
         if not body or body.isspace():
             raise InputError(f"{self.path}: only a header: expected data rows below it")
         names = tuple(cell.strip() for cell in self.sample[0])
@@ -166,6 +161,10 @@ class TextFile:
             names = ("", *names)
         text = line.decode(errors="replace")
         return replace(self, body=body, header=names, header_line=text, num_headers=count)
+
+    def with_header_above(self, names: list[str]) -> "TextFile":
+        """Return the file with the names in the comment above its first row as header."""
+        return replace(self, header=tuple(names))
 
     @property
     def short_header(self) -> bool:
@@ -189,7 +188,8 @@ class TextFile:
             )
         if self.header:
             shown = ", ".join(self.header[:6]) + (", ..." if len(self.header) > 6 else "")
-            lines.append(f"{self.path.name}: first row taken as header ({shown})")
+            where = "first row" if self.header_line is not None else "comment above the first row"
+            lines.append(f"{self.path.name}: {where} taken as header ({shown})")
         if self.num_headers:
             lines.append(
                 f"{self.path.name}: the header stands again in {self.num_headers} rows, which are "
@@ -199,6 +199,8 @@ class TextFile:
             lines.append(
                 f"{self.path.name}: attributes in braces in {self.num_braces} rows ignored"
             )
+        if self.num_empty:
+            lines.append(f"{self.path.name}: {self.num_empty} empty rows at the end left out")
         return lines
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -206,8 +208,10 @@ class TextFile:
 
         This is slow, so it serves only samples and the search for faulty rows.
         """
+        header = self.header_line
         for number, line in numbered_lines(self.original, self._blanks, self.comment):
-            if line == self.header_line:
+            if line == header:
+                header = header if _is_named(self.header or ()) else None
                 continue
             try:
                 cells = split(line, self.separator)
@@ -288,7 +292,7 @@ class TextFile:
                     dtype=full,
                     # Only numbers can be missing: "NA" and the like are valid ids.
                     keep_default_na=False,
-                    na_values={c: list(MISSING) for c in floats} or None,
+                    na_values={c: [*MISSING, *(m + " " for m in MISSING)] for c in floats} or None,
                     skipinitialspace=True,
                     low_memory=False,
                     engine="c",
@@ -426,9 +430,9 @@ def open_text(
         raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
     if data.lstrip()[:5] in (b"<?xml", b"<grap"):
         raise InputError(f"{path}: an XML file: name it .graphml if it is GraphML")
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = without_marks(data)
+    data, named = without_separator_line(data)
+    separator = named if separator == "auto" and named else separator
     num_braces = 0
     if of_edges:
         data, num_braces = without_braces(data)
@@ -436,6 +440,7 @@ def open_text(
     if of_edges:
         data, probe = quoted_brackets(data)
     found = SEPARATORS.get(separator) or find_separator(path, probe, single_column, of_edges)
+    data = without_last_separators(data, found)
     width = usual_width(data, found)
     if not width:  # every line has a mark
         marked = data.replace(b"#", b"").replace(b"%", b"")
@@ -448,26 +453,19 @@ def open_text(
     body, num_comments = without_comments(data, comments)
     if not body or body.isspace():
         raise InputError(f"{path}: no rows: the file is empty or holds only comments")
+    body, num_empty = without_empty_end(body, found)
+    data, _ = without_empty_end(data, found)
     num_commas = 0
-    if found == ";" and not _DECIMAL_POINT.search(body):
-        body, num_commas = _DECIMAL_COMMA.subn(rb"\1.\2", body)
-        data = _DECIMAL_COMMA.sub(rb"\1.\2", data)
-    return TextFile(
-        path, data, body, found, num_comments, num_commas, comment=comments, num_braces=num_braces
-    )
+    if found == ";":
+        body, num_commas = with_points(body, of_edges and width == 2)
+        data, _ = with_points(data, of_edges and width == 2)
+    text = TextFile(path, data, body, found, num_comments, num_commas, comment=comments)
+    return replace(text, num_braces=num_braces, num_empty=num_empty)
 
 
-def _without_line(body: bytes, line: bytes) -> tuple[bytes, int]:
-    """Return the text without the lines that are ``line``, and their number."""
-    again, count = b"\n" + line + b"\n", 0
-    while body.startswith(again[1:]):
-        body, count = body[len(line) + 1 :], count + 1
-    while again in body:  # one pass misses every other of several in a row
-        found = body.count(again)
-        body, count = body.replace(again, b"\n"), count + found
-    if body.endswith(again[:-1]) or body == line:
-        body, count = body[: -len(line)], count + 1
-    return body, count
+def _is_named(header: Iterable[str]) -> bool:
+    """Whether a header has a cell that is no number."""
+    return any(not is_number(cell.strip()) for cell in header)
 
 
 def read_columns(path: Path, dtypes: tuple[type, ...]) -> tuple[TextFile, list[np.ndarray]]:
