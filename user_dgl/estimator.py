@@ -23,7 +23,8 @@ from user_dgl.data.reading.matrices import as_features
 from user_dgl.data.tables import MatrixLike, as_array, as_table, is_default, positions_of
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
-from user_dgl.pipeline.inputs import prepared_features
+from user_dgl.graph.weight_power import with_power
+from user_dgl.pipeline.inputs import power_of_weights, prepared_features
 from user_dgl.pipeline.train import user_trainer_of
 from user_dgl.runtime.streams import seed_of
 from user_dgl.training.hooks import Hooks
@@ -69,7 +70,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
     adjacency_ : scipy CSR (N, N)
         The learned graph A', symmetric, with a weight of 0 or more for each observed edge and each
         candidate pair. With the default settings an edge weighs at most 1, which means no doubt,
-        or at most its weight divided by ``weight_unit_``.
+        or at most ``(weight / weight_unit_) ** weight_power_``.
     num_clusters_ : int
         Number of clusters K, as asked for or as chosen.
     num_clusters_curve_ : dict of int to float, or None
@@ -80,7 +81,11 @@ class USERClustering(ClusterMixin, BaseEstimator):
         Names of the nodes in the order of ``labels_``: those of the graph or of the rows of the
         features, else the numbers 0..N-1.
     weight_unit_ : float
-        Mean weight of the edges in the unit of the caller; 1 if they have no weights.
+        Mean weight of the edges in the unit of the caller; 1 if they have no weights. If
+        ``weight_power_`` is not 1, it is the mean of that power, to the inverse power.
+    weight_power_ : float
+        Power to which the weights are raised. It is less than 1 if the graph has features and a few
+        edges have most of the weight, see ``data.weight_power``.
     n_features_in_ : int
         Number of feature columns; 0 for a fit without features.
     feature_names_in_ : ndarray of str (F,)
@@ -97,7 +102,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
     Notes
     -----
     Edges are undirected: directions and loops are removed, with a warning. Weights are used. Their
-    unit does not matter, because they are divided by their mean, ``weight_unit_``. The
+    unit does not matter, because they are divided by their mean, ``weight_unit_``. In a graph with
+    features, weights of which a few are much heavier are evened out (``weight_power_``). The
     same seed, number of threads and versions give the same result.
 
     For scikit-learn, the adjacency is a pairwise matrix. ``cross_validate`` and ``GridSearchCV``
@@ -188,7 +194,9 @@ class USERClustering(ClusterMixin, BaseEstimator):
         # The estimator reads tables, but has no data kind.
         inert = [x for x in config.inert_settings() if not x.startswith("features.categorical")]
         prepared = prepared_features(config, graph, feat)
-        for line in [*notes, *held.notes, *inert, *prepared.warnings]:
+        power, weight_notes = power_of_weights(config, graph, prepared.from_edges)
+        graph = with_power(graph, power)
+        for line in [*notes, *held.notes, *inert, *weight_notes, *prepared.warnings]:
             warnings.warn(line, stacklevel=2)
         log = tqdm.write if self.verbose else _silent
         hooks = Hooks(log=log, shows_progress=bool(self.verbose))
@@ -213,7 +221,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = held.columns
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.weight_unit_, self._weighted = graph.unit, graph.weight is not None
+        self.weight_unit_, self.weight_power_ = graph.unit, power
+        self._weighted = graph.weight is not None
         self._preparation = prepared.preparation
         self._from_edges = prepared.from_edges
         # An encoder that found no categories would learn them from new nodes.
@@ -256,10 +265,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
 
         Notes
         -----
-        For row i of ``adjacency_``, times ``weight_unit_``, and the features of node i, the
-        embedding equals that of node i up to rounding, if the fit smooths with the weights as they
-        are, which is ``model.smooth.weight_power=1``. With 0, this holds for a row of the observed
-        graph. If the features have more columns and rows than
+        If ``weight_power_`` is 1: for row i of ``adjacency_``, times ``weight_unit_``, and the
+        features of node i, the embedding equals that of node i up to rounding, if the fit smooths
+        with the weights as they are, which is ``model.smooth.weight_power=1``. With 0, this holds
+        for a row of the observed graph. If the features have more columns and rows than
         ``model.smooth.num_components``, the embedding also differs by the error of a randomised
         SVD. If the labels do not come from the head, a node is assigned to the nearest mean of the
         clusters. If ``model.observed_mix`` is above 0, each edge counts as observed, with its
@@ -295,12 +304,19 @@ class USERClustering(ClusterMixin, BaseEstimator):
                     f"features: expected shape ({count}, {self._num_columns}), got {feat.shape}"
                 )
         if self._from_edges:
-            own = weight / self.weight_unit_ if self._weighted else weight.astype(bool)
+            own = self._scaled(weight) if self._weighted else weight.astype(bool)
             feat = own.astype(np.float32)
         if not count:
             return np.empty(0, dtype=np.int64)
-        both = sp.hstack([weight, joined], format="csr") / self.weight_unit_
+        both = self._scaled(sp.hstack([weight, joined], format="csr"))
         return self._out_of_sample.assign(both, self._preparation.transform(feat))
+
+    def _scaled(self, weight: sp.csr_matrix) -> sp.csr_matrix:
+        """Weights of new edges as the fit has them."""
+        scaled = sp.csr_matrix(weight / self.weight_unit_)
+        scaled.eliminate_zeros()  # else a power of 0 would make edges of them
+        scaled.data **= self.weight_power_
+        return scaled
 
     def _new_features(self, features: MatrixLike, names: pd.Index | None) -> sp.csr_matrix:
         """Take features of new nodes, in the order of ``names`` and of the columns of the fit."""
@@ -376,6 +392,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
             config = dataclasses.replace(config, model=model)
         default = Config()
         set_aside = {name: getattr(default, name) for name in _UNUSED}
+        power = config.data.weight_power
+        set_aside["data"] = dataclasses.replace(default.data, weight_power=power)
         unused = [name for name, value in set_aside.items() if getattr(config, name) != value]
         if config.train.resume:
             unused.append("train.resume")

@@ -173,15 +173,23 @@ def test_what_is_cleaned_is_said(data, adjacency, model):
     assert _same(model, other)
 
 
-def test_uneven_weights_beside_features_are_reported(data, adjacency):
+@pytest.mark.parametrize(("heaviest", "power"), [(4.0, 1.0), (400.0, 0.5), (1e8, 0.0)])
+def test_uneven_weights_beside_features_are_evened_out(data, adjacency, heaviest, power):
     weights = sp.triu(adjacency, 1).tocsr()
-    weights.data = np.r_[np.ones(weights.nnz - 1), 1e6]
-    with pytest.warns(UserWarning, match="a few edges have most of the weight: .* count as 1 of"):
-        USERClustering(3, overrides=QUICK).fit(weights + weights.T, data.feat)
-    weights.data = np.arange(1.0, weights.nnz + 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        USERClustering(3, overrides=QUICK).fit(weights + weights.T, data.feat)
+    weights.data = np.r_[np.ones(weights.nnz - 2), heaviest, heaviest]
+    weights += weights.T
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = USERClustering(3, overrides=QUICK).fit(weights, data.feat)
+    said = any("a few edges have most of the weight" in str(each.message) for each in caught)
+    assert (model.weight_power_, said) == (power, power < 1)
+    limit = (weights / model.weight_unit_).tocsr()
+    limit.data **= power
+    assert (model.adjacency_ - limit).max() <= 1e-6
+    assert model.predict(weights, data.feat).shape == (90,)
+    as_given = {"data.weight_power": 1}
+    model = USERClustering(3, overrides=QUICK | as_given).fit(weights, data.feat)
+    assert model.weight_power_ == 1
 
 
 def test_values_beyond_float32_are_not_called_missing(data, adjacency):

@@ -276,6 +276,15 @@ class DataConfig(Section):
         "Weights of the edges. auto: those that the data have. ignore: each edge counts as 1. Any "
         "other text: name or number (from 1) of the column with the weights, for a text of edges.",
     )
+    weight_power: float | None = key(
+        None,
+        "Power to which the weights of the edges are raised before they are divided by their mean. "
+        "null: 1; or, in a graph with features in which a few edges have most of the weight, the "
+        "largest of 0.5, 0.25 and 0 with which at least 30 % of the edges count.",
+        only_without("data.weights", "ignore"),
+        low=0,
+        high=1,
+    )
     header: bool | Literal["auto"] = key(
         "auto",
         "For edge_list: whether the first row of a text file of edges is a header. auto: it is a "

@@ -17,12 +17,9 @@ from user_dgl.errors import InputError
 from user_dgl.features.columns import rows_differ
 from user_dgl.features.preparation import FeaturePreparation
 from user_dgl.graph import Graph
+from user_dgl.graph.weight_power import effective_share, even_power, with_power
 from user_dgl.links.split import LinkSplit, split_links
 from user_dgl.perturb import Perturbed, Victim, perturb
-
-# Below this share of edges of equal weight, the weights are called uneven. Counts of events have
-# .1 to 1; weights over several orders of magnitude have less.
-_FEW_EFFECTIVE = 0.1
 
 
 def load_noisy_data(
@@ -103,6 +100,14 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     data, noisy, split = load_noisy_data(config, log)
     asked = config
     prepared = prepared_features(config, noisy.graph, data.feat)
+    power, weight_notes = power_of_weights(config, noisy.graph, prepared.from_edges)
+    if power != 1:
+        graph = with_power(noisy.graph, power)
+        clean = with_power(data.graph, power, like=graph)
+        data = dataclasses.replace(data, graph=clean)
+        noisy = dataclasses.replace(noisy, graph=graph)
+    for note in weight_notes:
+        log(f"Note: {note}")
     warnings += prepared.warnings
     method = BASELINES.get(config.model.kind)
     if method and not method.reads_weights and noisy.graph.weight is not None:
@@ -155,7 +160,7 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
         # Features without columns are refused by training, with a message of their own.
         if not feat.shape[1] or rows_differ(prepared):
             config, raw, warnings = with_features(config, graph, feat, prepared.shape[1])
-            said = [*preparation.warnings, *warnings, *_uneven_weights(graph)]
+            said = [*preparation.warnings, *warnings]
             return PreparedFeatures(config, raw, prepared, preparation, False, said)
         because = "beyond rounding in float32"
         if rows_differ(feat.tocsr()):
@@ -229,19 +234,26 @@ def without_judging(config: Config) -> Config:
     return dataclasses.replace(config, structure=structure, model=model)
 
 
-def _uneven_weights(graph: Graph) -> list[str]:
-    """Warn where a few edges have most of the weight, so that the others hardly count.
+def power_of_weights(config: Config, graph: Graph, from_edges: bool) -> tuple[float, list[str]]:
+    """Find the power to which the weights of the edges are raised, and a note that says so.
 
-    The measure is the number of edges of equal weight that say as much (Kish, 1965).
+    Parameters
+    ----------
+    config : Config
+        ``data.weight_power`` is found where it is None, for USER on a graph with features.
+    graph : Graph
+    from_edges : bool
+        Whether the features are the rows of the adjacency, as there are none of use.
     """
-    if graph.weight is None:
-        return []
-    weight = graph.weight.double()
-    number = float(weight.sum() ** 2 / weight.square().sum())
-    if number >= _FEW_EFFECTIVE * graph.num_edges:
-        return []
-    return [
-        f"a few edges have most of the weight: the {graph.num_edges} edges count as {number:.0f} "
-        "of equal weight, so that the others hardly matter beside the features: give the square "
-        "roots or logarithms of the weights, or ignore them (data.weights=ignore)"
+    asked = config.data.weight_power
+    if graph.weight is None or asked is not None:
+        return (1.0 if asked is None else asked), []
+    power = 1.0 if from_edges or config.model.kind != "user" else even_power(graph)
+    if power == 1:
+        return power, []
+    share = 100 * effective_share(graph.weight)
+    done = f"they are raised to the power {power:g}" if power else "the edges count alike"
+    return power, [
+        f"a few edges have most of the weight: all {graph.num_edges} say as much as {share:.2g} % "
+        f"of them with equal weights, so {done} (data.weight_power=1 takes the weights as they are)"
     ]
