@@ -140,6 +140,15 @@ def test_kmeans_of_too_few_distinct_points(monkeypatch, limit, points):
         assert clustering_metrics(distinct.ravel(), clusters)["acc"] == 100
 
 
+@pytest.mark.parametrize("far", [0, 50])
+def test_rounding_is_no_difference_between_points(far):
+    rng = np.random.default_rng(0)
+    points = np.eye(2, dtype=np.float32)[np.arange(200) % 2] + np.float32(far)
+    points += (1e-6 * rng.normal(size=points.shape)).astype(np.float32)
+    clusters = kmeans(points, 6, seed=0)
+    assert sorted(np.bincount(clusters, minlength=6)) == [0, 0, 0, 0, 100, 100]
+
+
 def test_mini_batch_beyond_the_limit(monkeypatch):
     points, blob = blobs(num_points=3000)
     used = []

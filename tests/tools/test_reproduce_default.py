@@ -78,7 +78,7 @@ def test_plan_of_default():
     assert ("lfr_10000_0.3", 0) in graphs
     assert ("email_eu_core", 50) not in graphs
     assert len([name for name, _ in graphs if name.startswith("lfr_")]) == 16
-    assert {c.seed for c in plan.select(cells, dataset=["coauthor_physics"])} == set(range(5))
+    assert {c.seed for c in plan.select(cells, dataset=["lfr_50000_0.1"])} == set(range(5))
     assert {c.seed for c in plan.select(cells, dataset=["lfr_1000_0.1"])} == set(range(10))
     featureless = plan.select(cells, dataset=["polblogs", "polblogs_attacked", "lastfm_asia"])
     assert "floors" not in {cell.method for cell in featureless}

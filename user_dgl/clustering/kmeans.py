@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans, MiniBatchKMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import silhouette_score
+from sklearn.metrics import pairwise_distances, silhouette_score
 from threadpoolctl import threadpool_limits
 
 from user_dgl.features.rows import ALL, Rows
@@ -32,6 +32,9 @@ _LAST_STEPS, _SHARE_LAST, _MOST_STEPPED = 3, 8, 100_000
 _STEPS_ON_SAMPLE = 30
 # Starts whose sums of squares differ by less have found the same clusters.
 _SAME = 1e-4
+# Centroids that are nearer than this share of the largest distance from their mean are one. Points
+# in float32 that should be equal differ by less.
+_ROUNDING = 1e-5
 # Points whose distances to all centroids are computed at a time.
 _BLOCK = 8192
 
@@ -103,8 +106,14 @@ def kmeans(
         model = MiniBatchKMeans(batch_size=batch, init_size=3 * batch, **settings)
     else:
         model = KMeans(**settings)
+
+    def clustered(every: np.ndarray) -> np.ndarray:
+        """Clusters of all points."""
+        clusters = model.fit_predict(every)
+        return _first_of_same(model.cluster_centers_)[clusters]
+
     with _one_thread_without_warnings():
-        return held.by_first(points, model.fit_predict).astype(np.int64)
+        return held.by_first(points, clustered).astype(np.int64)
 
 
 @contextmanager
@@ -228,6 +237,17 @@ def _assigned(
         distance = block @ doubled
         distance += squares
         yield block, distance.argmin(1), distance
+
+
+def _first_of_same(centers: np.ndarray) -> np.ndarray:
+    """For each centroid, the first one that differs from it by rounding only, int64 (K,).
+
+    Points that should be equal differ by rounding. Where there are fewer distinct points than
+    clusters, k-means takes that for a difference.
+    """
+    centers = centers - centers.mean(0)
+    largest = np.sqrt(np.einsum("ij,ij->i", centers, centers).max())
+    return (pairwise_distances(centers) <= _ROUNDING * largest).argmax(1)
 
 
 def _seeds_of_sample(

@@ -21,6 +21,9 @@ from user_dgl.structure.learned_adjacency import LearnedAdjacency
 from user_dgl.training.adam import Adam
 from user_dgl.training.hooks import Hooks
 
+# Advice where no step was taken yet.
+_BEFORE_STEPS = "Scale the features (features.row_norm=l2 or features.weighting=auto)"
+
 
 @dataclass
 class Progress:
@@ -236,7 +239,7 @@ class EpochLoop(ABC):
         values = finite_means(
             terms,
             f"epoch {self.progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
-            f"updated with it. {self.remedy}",
+            f"updated with it. {self.remedy if self.progress.epoch else _BEFORE_STEPS}",
         )
         total = sum(term.sum() for term in terms.values())
         if not isinstance(total, torch.Tensor) or not total.requires_grad:
