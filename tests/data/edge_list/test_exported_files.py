@@ -51,7 +51,7 @@ def edges_of(data):
         "employee,manager,valid_from,valid_to\nann,bob,2020-01-01,2021-01-01\n"
         "bob,cy,2020-03-01,2021-05-01\ncy,ann,2020-01-01,2021-05-01\n",
         "person,contact,age_from,age_to\nann,bob,20,30\nbob,cy,30,40\ncy,ann,40,20\n",
-        "sender_region,receiver_region,customer,shop\nEU,US,ann,s1\nUS,EU,bob,s1\nEU,EU,cy,s2\n",
+        "valid_from,valid_to,name,team\n2020-01-01,2021-01-01,ann,7\n2020-03-01,2021-05-01,bob,7\n",
         "1,2,valid_from,valid_to\n17,4,2020-01-01,2021-01-01\n4,3,2020-03-01,2021-05-01\n",
     ],
 )
@@ -60,9 +60,16 @@ def test_words_beside_from_and_to_are_not_taken_for_the_ends(load, text):
         load(text)
 
 
-def test_words_beside_from_and_to_are_ends_where_nothing_else_is(load):
-    data = load("from_stop,to_stop,route,minutes\na,b,r1,3\nb,c,r1,4\nc,a,r2,5\n")
-    assert set(edges_of(data)) == {("a", "b"), ("b", "c"), ("a", "c")}
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from_station,to_station,line,minutes\na,b,red,3\nb,c,red,4\nc,a,blue,5\n",
+        "from_user,to_user,message,lang\na,b,hello you,en\nb,c,bonjour,fr\nc,a,hi,en\n",
+        "source airport,destination airport,airline,plane\na,b,LH,320\nb,c,LH,CR2\nc,a,AF,73\n",
+    ],
+)
+def test_words_beside_from_and_to_are_ends_where_nothing_else_is(load, text):
+    assert set(edges_of(load(text))) == {("a", "b"), ("b", "c"), ("a", "c")}
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.uint64])
@@ -104,6 +111,8 @@ def test_times_that_are_not_whole_are_no_weights(load):
     rows = [(i % 7, (i * 3 + 1) % 7) for i in range(12)]
     late = "".join(f"{u} {v} {1082040961.25 + 7.5 * i}\n" for i, (u, v) in enumerate(rows))
     assert load(late).graph.data_weight is None
+    amounts = "".join(f"{u} {v} {1e10 + 1.5 * (7 * i % 12)}\n" for i, (u, v) in enumerate(rows))
+    assert load(amounts).graph.data_weight is not None
     rising = "".join(f"{u} {v} {36.5 * i}\n" for i, (u, v) in enumerate(rows))
     with pytest.raises(InputError, match="rises from row to row"):
         load(rising)
@@ -135,6 +144,31 @@ def test_the_line_that_tells_a_spreadsheet_the_separator(load):
 def test_decimal_commas_in_quotation_marks(load):
     data = load('"source";"target";"weight"\n"0";"1";"0,5"\n"1";"2";"0,25"\n')
     assert edges_of(data) == {("0", "1"): 0.5, ("1", "2"): 0.25}
+
+
+def test_labels_that_are_all_missing_stay_missing(load):
+    assert load(RING, labels="0,\n1,\n2,\n3,\n4,\n").labels.tolist() == [-1] * 5
+
+
+def test_a_line_for_a_spreadsheet_above_labels(load):
+    assert load(RING, labels="SEP=,\n0\n1\n0\n1\n1\n").labels.tolist() == [0, 1, 0, 1, 1]
+
+
+def test_quotation_marks_around_commas_that_are_no_numbers(load):
+    labels = '0;"1"\n1;"1,0"\n2;"1"\n3;"1,0"\n4;"1"\n'
+    assert load(RING, labels=labels).labels.tolist() == [0, 1, 0, 1, 0]
+    edges = 'source;target;weight\n"1,2";"1,20";"0,5"\n"1,20";"1,3";"0,7"\n"1,3";"1,2";"0,2"\n'
+    assert set(load(edges, columns=["source", "target"]).node_ids) == {"1,2", "1,20", "1,3"}
+
+
+def test_a_point_in_a_comment_is_no_decimal_point(load):
+    data = load(RING, "# version;1.0\nid;f1;f2\n" + "".join(f"{i};0,{i};1,5\n" for i in range(5)))
+    assert data.feat.toarray()[3].tolist() == pytest.approx([0.3, 1.5])
+
+
+def test_a_row_of_missing_values_at_the_end(load):
+    data = load(RING, "0.5,1\n1,2\n2,3\n3,4\n,\n", missing="mean")
+    assert data.feat.toarray()[4].tolist() == pytest.approx([1.625, 2.5])
 
 
 def test_empty_rows_of_spreadsheets_at_the_end(load):
@@ -208,10 +242,32 @@ def test_a_commented_header_names_the_columns(load, head):
 
 
 @pytest.mark.parametrize(
+    "head",
+    ["# label file\n", "# community assignments\n", "# node features\n", "# one class\n"],
+)
+def test_a_sentence_above_the_rows_is_no_header(load, head):
+    labels = "".join(f"{i} {i * i % 5}\n" for i in (1, 2, 3, 4, 0))
+    expected = load(RING, labels=labels).labels.tolist()
+    assert load(RING, labels=head + labels).labels.tolist() == expected
+    features = "".join(f"{i / 7} {i * i % 5}\n" for i in range(5))
+    assert load(RING, head + features).feat.shape == (5, 2)
+
+
+def test_numbered_columns_of_features_are_no_labels(load):
+    text = "id,class_1,class_2,age\n1,0,1,3\n2,1,0,4\n3,1,1,5\n"
+    assert load(TRIANGLE, text).feat.shape == (3, 3)
+
+
+def test_of_several_columns_of_labels_the_plainest(load):
+    data = load(TRIANGLE, labels="node,label_encoded,label\n1,0,a\n2,1,a\n3,2,b\n")
+    assert data.labels.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
     "name",
     [
         *("groundtruth", "label_encoded", "label_num", "category_id", "category_code", "Label.1"),
-        *("label_0", "class_2", "labels_1", "label_x", "y_pred", "cls", "community_0", "cluster2"),
+        *("label_0", "labels_1", "label_x", "y_pred", "cls", "community_0", "cluster2"),
         *("membership_id", "partition_1"),
     ],
 )
@@ -227,11 +283,22 @@ def test_the_column_that_is_the_label_in_another_file_is_no_feature(load):
     assert "column 'dept' left out of the features" in notes(data)
 
 
+@pytest.mark.parametrize("name", ["0", "V2", "x", "value", ""])
+def test_names_that_programs_give_are_no_names_of_labels(load, name):
+    features = f"id,f,{name}\n1,0.5,7.5\n2,0.7,8.5\n3,0.1,7.5\n"
+    assert load(TRIANGLE, features, f"id,{name}\n1,7\n2,8\n3,7\n").feat.shape == (3, 2)
+
+
 def test_a_column_without_a_name_is_a_feature_unless_it_counts(load):
     data = load(TRIANGLE, "id,age,,income\n1,20,0.5,100\n2,30,0.7,200\n3,40,0.1,300\n")
     assert by_id(data)["1"] == pytest.approx([20, 0.5, 100])
     data = load(TRIANGLE, "id,age,,income\n1,20,1,100\n2,30,2,200\n3,40,3,300\n")
     assert by_id(data)["1"] == pytest.approx([20, 100])
+    for head, rows in (
+        ("Unnamed: 0,node,a", ("0,1,5", "1,2,6", "0,3,7")),
+        ('"","node","a"', ('"r0",1,5', '"r1",2,6', '"r2",3,7')),
+    ):
+        assert by_id(load(TRIANGLE, "\n".join((head, *rows)) + "\n"))["1"] == [5]
 
 
 def test_an_empty_column_is_left_out(load):
@@ -246,7 +313,7 @@ def test_long_ids_in_a_later_column(load):
     assert by_id(data) == {"100000001": [1.5], "100000003": [2.5], "100000005": [3.5]}
 
 
-@pytest.mark.parametrize("mark", ["#N/A", "NULL", "None", "<NA>", "\\N", "n/a", "NA "])
+@pytest.mark.parametrize("mark", ["#N/A", "NULL", "None", "<NA>", "\\N", "n/a"])
 def test_missing_values_as_programs_write_them(load, mark):
     text = f"age,inc\n1.5,3\n2,{mark}\n3,5\n4,6\n6,7\n"
     data = load(RING, text, missing="mean")
@@ -266,9 +333,14 @@ def test_an_unknown_header_above_labels_is_no_label(load):
     assert load(RING, labels=labels.removeprefix("dept\n")).labels.tolist() == [2, 1, 2, 1, 0]
 
 
+def test_none_may_be_a_category(load):
+    text = "id,a,c\n1,1,None\n2,2,None\n3,3,A\n"
+    assert load(TRIANGLE, text, categorical="one_hot").feat.shape == (3, 3)
+
+
 def test_ids_with_a_mark_in_front(load):
     edges = "#a,#b\n#b,#c\n#c,#a\n"
-    labels = "id,label\n#a,1\n#b,2\n#c,1\n"
+    labels = "# by hand, twice\nid,label\n#a,1\n#b,2\n#c,1\n"
     data = load(edges, "id,f\n#a,1\n#b,2\n#c,3\n", labels, comment=False)
     assert by_id(data) == {"#a": [1], "#b": [2], "#c": [3]}
     assert data.labels.tolist() == [0, 1, 0]

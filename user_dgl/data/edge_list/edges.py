@@ -411,7 +411,7 @@ def _refuse_unknown_header(edges: _Edges, labels: LabelRows) -> None:
         return
     first = str(values[0])
     once = first not in values[1:] and len(set(values[1:])) < len(values) - 1
-    if len(values) == edges.num_named + 1 and first and not is_number(first) and once:
+    if labels.num_rows == edges.num_named + 1 and first and not is_number(first) and once:
         raise labels.error(
             0,
             f"one label more than nodes, and {first!r} occurs once: remove the line if it is a "

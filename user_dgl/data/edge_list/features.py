@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,13 @@ import scipy.sparse as sp
 
 from user_dgl.data.categories import ADVICE, CategoryEncoder
 from user_dgl.data.edge_list.arrays import index_array_ids, load_array, load_npz_array
-from user_dgl.data.edge_list.names import is_id, is_row_number, labels_or_ids, words
+from user_dgl.data.edge_list.names import (
+    is_id,
+    is_label_of_table,
+    is_row_number,
+    labels_or_ids,
+    words,
+)
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
 from user_dgl.data.formats.npz import load_sparse, member_names
@@ -127,6 +133,8 @@ def _read_text(
     text = text.without_header() if _has_header(text) else header_above(text)
     width = text.num_columns
     roles = _Roles.of(text, label_name)
+    if roles.ids:
+        text = text.without_empty_end()
     # The first column may contain ids, so it is read as text, unless it is the only column.
     as_text = {*roles.ids, *roles.labels, *roles.texts, *([0] if width > 1 else [])}
     # Ids of more digits than float32 has may stand in any column.
@@ -207,11 +215,16 @@ class _Roles:
         texts = [
             c
             for c in range(text.num_columns)
-            if c not in (*ids, *labels)
-            and sum(not _is_value(row[c].strip()) for row in text.sample if len(row) > c)
-            > len(text.sample) / 2
+            if text.num_columns > 1 and c not in (*ids, *labels) and _is_text(text, c)
         ]
         return cls(tuple(ids), tuple(labels), tuple(rows), tuple(texts))
+
+
+def _is_text(text: TextFile, column: int) -> bool:
+    """Whether most cells of a column that are not missing are text. "None" may be a category."""
+    cells = [row[column].strip() for row in text.sample if len(row) > column]
+    given = [cell for cell in cells if cell not in MISSING]
+    return sum(not _is_value(cell) for cell in given) > len(given) / 2
 
 
 def _is_value(cell: str) -> bool:
@@ -224,10 +237,22 @@ def _has_long_ids(text: TextFile, column: int) -> bool:
 
 
 def header_above(text: TextFile) -> TextFile:
-    """Take the comment above the first row as header, if it names an id or a label."""
+    """Take the comment above the first row as header, if it names the ids.
+
+    A sentence is no header: all names are single words, only one of them is that of an id, and what
+    stands below it are different ids. Of two columns the other one is a label.
+    """
     names = text.comment_above()
-    fits = len(names) == text.num_columns > 1 and not any(map(is_number, names))
-    return text.with_header_above(names) if fits and labels_or_ids(names) else text
+    ids = [c for c, name in enumerate(names) if is_id(name)]
+    words_only = all(re.fullmatch(r"[\w.-]+", name) and not is_number(name) for name in names)
+    if len(names) != text.num_columns or len(ids) != 1 or not words_only:
+        return text
+    if len(names) < 2 or (len(names) == 2 and not is_label_of_table(names[1 - ids[0]])):
+        return text
+    cells = [row[ids[0]].strip() for row in text.sample if len(row) > ids[0]]
+    real = any(is_number(cell) and not _DIGITS.fullmatch(cell) for cell in cells)
+    distinct = len(set(cells)) == len(cells)
+    return replace(text, header=tuple(names)) if distinct and not real else text
 
 
 def _has_header(text: TextFile) -> bool:
@@ -320,7 +345,8 @@ def _left_out(
         if id_column in roles.ids and column != id_column:
             found[column] = f"column {_name(text, column)} left out: it holds other ids or names"
     for column in roles.row_numbers:
-        if id_column is not None and column != id_column and _are_numbered(columns[column]):
+        counts = column == 0 or _are_numbered(columns[column])
+        if id_column is not None and column != id_column and counts:
             found[column] = f"column {column + 1} ({_name(text, column)}) left out: it numbers rows"
     for column, cells in enumerate(columns):
         sampled = [row[column].strip() for row in text.sample if len(row) > column]

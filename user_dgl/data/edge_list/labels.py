@@ -12,7 +12,13 @@ import numpy as np
 from user_dgl.data.attributed_graph import UNLABELLED, index_labels
 from user_dgl.data.edge_list.arrays import index_array_ids, load_array, load_npz_array
 from user_dgl.data.edge_list.features import check_rows_by_id, header_above
-from user_dgl.data.edge_list.names import is_id, is_label_of_table, is_row_number
+from user_dgl.data.edge_list.names import (
+    is_id,
+    is_label,
+    is_label_of_table,
+    is_own_name,
+    is_row_number,
+)
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
 from user_dgl.data.reading.cells import MISSING, is_number
 from user_dgl.data.reading.files import ending
@@ -47,7 +53,7 @@ class LabelRows:
         ``names`` are the distinct ids in ascending order, and row r has the id
         ``names[codes[r]]``. None means that the rows have no ids and are in the order of the nodes.
     column : str or None
-        Name of the column of the labels, if the file has a header.
+        Name of the column of the labels, if the file has a header and it is a name of its own.
     """
 
     path: Path
@@ -108,6 +114,8 @@ def read_label_rows(path: Path, comment: bool | str = "auto") -> LabelRows:
     text = open_text(path, single_column=True, comment=comment)
     text = text.without_header() if _has_header(text) else header_above(text)
     width = text.num_columns
+    if width > 1:  # then all rows have ids
+        text = text.without_empty_end()
     if width == 1:
         return LabelRows(path, _tidy(text.read_lines()), text)
     id_column, label_column = _find_columns(text)
@@ -116,8 +124,10 @@ def read_label_rows(path: Path, comment: bool | str = "auto") -> LabelRows:
         text.check_rows()
     codes, names = index_ids(columns[id_column])
     check_rows_by_id(text, codes, names)
-    name = text.header[label_column] if len(text.header or ()) == width and text.header else None
-    return LabelRows(path, _tidy(columns[label_column]), text, codes, names, name)
+    header = text.header or ()
+    name = header[label_column] if len(header) == width else ""
+    own = name if is_own_name(name) else None
+    return LabelRows(path, _tidy(columns[label_column]), text, codes, names, own)
 
 
 def _has_header(text: TextFile) -> bool:
@@ -136,6 +146,8 @@ def _find_columns(text: TextFile) -> tuple[int, int]:
     if len(names) == text.num_columns:
         ids = [c for c, name in enumerate(names) if is_id(name)]
         labels = [c for c, name in enumerate(names) if is_label_of_table(name) and c not in ids]
+        plain = [c for c in labels if is_label(names[c])]
+        labels = plain if len(plain) == 1 else labels  # `label` and not `label_encoded`
         others = [c for c, name in enumerate(names) if c not in ids and not is_row_number(name)]
         if len(ids) == 1 and len(labels) != 1 and len(others) == 1:
             labels = others

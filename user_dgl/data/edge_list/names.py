@@ -73,8 +73,11 @@ _LABEL_ENDS = ("_label", "_labels", "_class", "_community", "_cluster", "_ground
 # group_id may be a feature, or an end of an edge.
 _TRUE = re.compile(r"^(true|gold)_|_(true|gold)$")
 _NUMBERED_LABEL = re.compile(
-    r"(label|labels|class|cluster|community|category|partition|membership|ground_?truth|y_pred)_?"
-    r"(id|ids|idx|index|code|no|num|number|name|int|enc|encoded|x|y|[0-9]+)"
+    r"(label|labels|class|cluster|community|category|partition|membership|ground_?truth)_?"
+    r"(id|ids|idx|index|code|no|num|number|name|int|enc|encoded)"
+    # Columns of 0 and 1 for each class, and what pandas makes where two tables have a name. The
+    # columns class_1 and category_1 are often features.
+    r"|(label|labels|cluster|community|partition|membership|ground_?truth)_?[0-9]+|label_[xy]"
 )
 # What Neo4j writes behind a name: `weight:float`.
 _TYPE = re.compile(r"(?<=.):(int|long|float|double|short|byte|string|boolean)$", re.IGNORECASE)
@@ -136,6 +139,16 @@ def labels_or_ids(names: Iterable[str]) -> list[str]:
     ]
 
 
+def is_own_name(name: str) -> bool:
+    """Whether a column of this name is unlikely to be another one in a second table.
+
+    >>> is_own_name("department"), is_own_name("V2"), is_own_name("0"), is_own_name("value")
+    (True, False, False, False)
+    """
+    letters = re.sub(r"[\W\d_]", "", name)
+    return len(letters) > 2 and words(name) not in _WEIGHTS and not is_row_number(name)
+
+
 def is_row_number(name: str) -> bool:
     """Whether a column of this name numbers the rows, as pandas and R write it."""
     name = words(name)
@@ -150,14 +163,18 @@ def is_weight(name: str) -> bool:
 def weight_rank(name: str) -> int | None:
     """How plainly a name says that a column holds weights of edges, from 0; None if it does not.
 
+    The last rank, 4, is for names that may say the weight of a node.
+
     >>> weight_rank("weight"), weight_rank("Value"), weight_rank("source_weight")
-    (0, 2, None)
+    (0, 2, 4)
     """
     name = words(name)
     if name in _WEIGHTS:
         return {"weight": 0, "weights": 1, "edge_weight": 1}.get(name, 2)
     end = name.removesuffix("_weight")
-    return 3 if end != name and not any(role.rank < 3 for role in _roles(end)) else None
+    if end == name:
+        return None
+    return 4 if any(role.rank < 3 for role in _roles(end)) else 3
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ from user_dgl.errors import InputError
 
 # A table of more columns without names is not searched for the ends.
 _MOST_COLUMNS = 50
+_WEIGHTS_OF_NODES = 4  # see `weight_rank`
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?\b|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}\b")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]*,[0-9]+\s*")
 
@@ -225,6 +227,8 @@ def _weight_of(
     ranks = {c: weight_rank(name) for c, name in enumerate(names) if c not in ends}
     known = {c: rank for c, rank in ranks.items() if rank is not None}
     plainest = [c for c, rank in known.items() if rank == min(known.values())]
+    if len(plainest) > 1 and known[plainest[0]] == _WEIGHTS_OF_NODES:
+        return None
     if len(plainest) > 1:
         shown = " and ".join(names[c] for c in plainest)
         raise InputError(
@@ -286,11 +290,18 @@ def _check_kinds(text: TextFile, ends: tuple[int, int]) -> None:
 
 
 def _check_beside(text: TextFile, names: list[str], found: Ends, ends: tuple[int, int]) -> None:
-    """Refuse ends with another word in their names, such as valid_from, beside two other texts."""
-    texts = [c for c in found.beside if any(_is_word(row[c]) for row in text.sample)]
+    """Refuse ends such as valid_from that are dates, or beside two texts with the same ids."""
+    if not found.beside:
+        return
+    cells = {c: {row[c].strip() for row in text.sample} for c in found.beside}
     dates = all(_DATE.match(row[c].strip()) for row in text.sample for c in ends)
-    if found.beside and (dates or len(texts) > 1):
-        shown = [f"{names[a]}, {names[b]}" for a, b in (ends, tuple((texts or found.beside)[:2]))]
+    others = [
+        (a, b)
+        for a, b in combinations(found.beside, 2)
+        if dates or any(map(_is_word, cells[a] & cells[b]))
+    ]
+    if others:
+        shown = [f"{names[a]}, {names[b]}" for a, b in (ends, others[0])]
         raise InputError(
             f"{text.path}: the columns {shown[0]} or {shown[1]} may hold the ends of the edges: "
             f"set data.columns=[{shown[0]}] or [{shown[1]}]"
@@ -298,7 +309,7 @@ def _check_beside(text: TextFile, names: list[str], found: Ends, ends: tuple[int
 
 
 def _is_word(cell: str) -> bool:
-    return not is_number(cell.strip()) and not _DATE.match(cell.strip())
+    return not is_number(cell) and not _DATE.match(cell)
 
 
 def _by_content(text: TextFile) -> Columns:

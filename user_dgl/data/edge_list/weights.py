@@ -8,8 +8,9 @@ import pandas as pd
 from user_dgl.data.reading.text import TextFile
 from user_dgl.errors import InputError
 
-# Numbers from this on are times in seconds, as 10^8 was in 1973.
-_TIME = 10**8
+# Numbers from this on are times in seconds, as 10^8 was in 1973. Of numbers that are not whole,
+# those up to the second value, which is in 2106.
+_TIME, _TIME_END = 10**8, 2**32
 _YEARS = (1900, 2100)
 # So many different whole numbers without a gap are numbers of the rows.
 _MANY = 10
@@ -131,9 +132,10 @@ def _no_weight(values: np.ndarray) -> str | None:
     if not values.any():
         return "is 0 in every row, so it is a type"
     low, high = values.min(), values.max()
-    if low >= _TIME:
+    whole = (values == np.floor(values)).all()
+    if low >= _TIME and (whole or high < _TIME_END):
         return "has numbers from 100,000,000 on, so it is a time"
-    if not (values == np.floor(values)).all():
+    if not whole:
         return None
     distinct = pd.unique(values)
     if _are_dates(values, low, high):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from user_dgl.data.reading.files import ending
 from user_dgl.errors import InputError
 
 # How much of a file is looked at.
@@ -165,3 +166,18 @@ def _refuse(path: Path, head: bytes, kinds: tuple[Foreign, ...]) -> None:
         if kind.start.match(head):
             remedy = kind.remedy.replace("{}", path.name)
             raise InputError(f"{path}: {kind.what}: {remedy}")
+
+
+def refuse_other_bytes(path: Path, data: bytes) -> None:
+    """Refuse what is no UTF-8 text, or text of a format that needs its own ending."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{path}: UTF-16 text: save it as UTF-8")
+    if b"\0" in data:
+        raise InputError(
+            f"{path}: holds NUL bytes: expected text (UTF-8); a binary file needs the ending of "
+            "its format: .npz, .npy, .mat, .bin"
+        )
+    if data.startswith(b"%%MatrixMarket") and ending(path) != ".mtx":
+        raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
+    if data.lstrip()[:5] in (b"<?xml", b"<grap"):
+        raise InputError(f"{path}: an XML file: name it .graphml if it is GraphML")

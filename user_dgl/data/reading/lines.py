@@ -28,10 +28,11 @@ _MARKED = re.compile(rb"(?m)^[ \t]*[#%]+[^ \t\n#%!][^\n]*$")
 _UNMARKED = re.compile(rb"(?m)^[ \t]*[^#%\s]")
 # In rows separated by semicolons: a number with a decimal comma, and a number with a decimal
 # point. If the second occurs, commas are not decimal commas.
-_DECIMAL_COMMA = re.compile(rb'(?m)(?:^|(?<=;))([ \t]*"?[-+]?[0-9]*),([0-9]+"?[ \t]*)(?=;|$)')
+_DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
+_QUOTED_COMMA = re.compile(rb'(?:^|(?<=;))([ \t]*"[-+]?[0-9]*),([0-9]+"[ \t]*)(?=;|$)')
 _DECIMAL_POINT = re.compile(rb'(?m)(?:^|(?<=;))[ \t]*"?[-+]?[0-9,]*\.[0-9]+"?[ \t]*(?=;|$)')
 # A first line that tells a spreadsheet the separator.
-_SEPARATOR_LINE = re.compile(rb'"?sep=(.)"?[ \t;,|]*\n')
+_SEPARATOR_LINE = re.compile(rb'(?i)"?sep=(.)"?[ \t;,|]*\n')
 _NAMES = {b"\t": "tab", b";": "semicolon", b",": "comma", b"|": "pipe", b" ": "blank"}
 _MARK = b"\xef\xbb\xbf"
 _KEY_AND_VALUE = re.compile(rb"[ \t]*[#%][^,;\t]*[:=]")
@@ -72,6 +73,7 @@ def find_comments(
     split: Callable[[str], list[str]],
     width: int,
     names_ends: Callable[[list[str]], bool],
+    of_edges: bool,
 ) -> re.Pattern[bytes]:
     """Decide which lines are comments.
 
@@ -93,6 +95,9 @@ def find_comments(
         Number of cells of the rows; 0 if no line is without a mark.
     names_ends : callable
         Whether cells are the names of the ends of edges, so that the line is a commented header.
+    of_edges : bool
+        In other files, lines with a blank behind the mark are comments whatever was chosen, which
+        was for the edges.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def find_comments(
         Such lines may be both.
     """
     if chosen != "auto":
-        return ANY_MARK if chosen else NO_COMMENT
+        return ANY_MARK if chosen else NO_COMMENT if of_edges else MARK_AND_BLANK
     if not (b"#" in data or b"%" in data):
         return ANY_MARK
     first_row = _UNMARKED.search(data)
@@ -191,10 +196,14 @@ def without_separator_line(data: bytes) -> tuple[bytes, str]:
 
 def without_last_separators(data: bytes, separator: str) -> bytes:
     """Remove the separator from the end of the lines, if every line but comments ends with one."""
-    mark = re.escape(separator.encode())
-    if separator == " " or separator.encode() not in data[-3:]:
+    last = separator.encode()
+    if separator == " " or last not in data[-3:]:
         return data
-    if re.search(rb"(?m)^(?![ \t]*[#%])[^\n]*[^\n " + mark + rb"][ ]*$", data):
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if data.count(last + b"\n") + data.endswith(last) == lines:  # many times as fast
+        return data.replace(last + b"\n", b"\n").removesuffix(last)
+    mark = re.escape(last)
+    if re.search(rb"(?m)^(?![ \t]*[#%]+[ \t])[^\n]*[^\n " + mark + rb"][ ]*$", data):
         return data
     return re.sub(rb"(?m)" + mark + rb"[ ]*$", b"", data)
 
@@ -226,8 +235,8 @@ def without_empty_end(data: bytes, separator: str) -> tuple[bytes, int]:
     return (data[: end + 1], count) if count else (data, 0)
 
 
-def with_points(data: bytes, of_ids: bool) -> tuple[bytes, int]:
-    """Write decimal commas in rows separated by semicolons as points, and count them.
+def has_decimal_commas(data: bytes, of_ids: bool) -> bool:
+    """Whether rows separated by semicolons have decimal commas.
 
     Parameters
     ----------
@@ -236,7 +245,30 @@ def with_points(data: bytes, of_ids: bool) -> tuple[bytes, int]:
         Whether all cells are ids: then ``1,2`` is a list, and only ``1,0`` is a number.
     """
     if b"," not in data or _DECIMAL_POINT.search(data):
-        return data, 0
-    if of_ids and any(match[2].strip(b'0" \t') for match in _DECIMAL_COMMA.finditer(data)):
-        return data, 0
-    return _DECIMAL_COMMA.subn(rb"\1.\2", data)
+        return False
+    found = _DECIMAL_COMMA.finditer(data)
+    return not of_ids or all(not match[2].strip(b"0 \t") for match in found)
+
+
+def with_points(data: bytes, kept: int) -> tuple[bytes, int]:
+    """Write decimal commas as points, and count them.
+
+    Parameters
+    ----------
+    data : bytes
+    kept : int
+        Number of first columns in which cells in quotation marks stay as they are.
+    """
+    data, count = _DECIMAL_COMMA.subn(rb"\1.\2", data)
+    if b'"' not in data:
+        return data, count
+    quoted = 0
+
+    def converted(row: re.Match[bytes]) -> bytes:
+        nonlocal quoted
+        cells, number = _QUOTED_COMMA.subn(rb"\1.\2", row[2])
+        quoted += number
+        return row[1] + cells
+
+    rows = re.compile(rb"(?m)^((?:[^;\n]*;){%d})([^\n]*)$" % kept)
+    return rows.sub(converted, data), count + quoted

@@ -19,12 +19,13 @@ import pandas as pd
 
 from user_dgl.data.attributed_graph import one_line
 from user_dgl.data.reading.cells import MISSING, is_number
-from user_dgl.data.reading.files import ending, read_bytes
-from user_dgl.data.reading.foreign import HEAD, refuse_files
+from user_dgl.data.reading.files import read_bytes
+from user_dgl.data.reading.foreign import HEAD, refuse_files, refuse_other_bytes
 from user_dgl.data.reading.ids import MISSING_IDS, MISSING_MARKS, holds, is_text
 from user_dgl.data.reading.lines import (
     ANY_MARK,
     find_comments,
+    has_decimal_commas,
     numbered_lines,
     plain_quotes,
     quoted_brackets,
@@ -162,9 +163,14 @@ class TextFile:
         text = line.decode(errors="replace")
         return replace(self, body=body, header=names, header_line=text, num_headers=count)
 
-    def with_header_above(self, names: list[str]) -> "TextFile":
-        """Return the file with the names in the comment above its first row as header."""
-        return replace(self, header=tuple(names))
+    def without_empty_end(self) -> "TextFile":
+        """Return the file without rows of empty cells at its end, as spreadsheets write them.
+
+        In rows without ids such a row is a node whose values are missing.
+        """
+        body, number = without_empty_end(self.body, self.separator)
+        original, _ = without_empty_end(self.original, self.separator)
+        return replace(self, original=original, body=body, num_empty=number)
 
     @property
     def short_header(self) -> bool:
@@ -292,7 +298,7 @@ class TextFile:
                     dtype=full,
                     # Only numbers can be missing: "NA" and the like are valid ids.
                     keep_default_na=False,
-                    na_values={c: [*MISSING, *(m + " " for m in MISSING)] for c in floats} or None,
+                    na_values={c: list(MISSING) for c in floats} or None,
                     skipinitialspace=True,
                     low_memory=False,
                     engine="c",
@@ -419,19 +425,8 @@ def open_text(
     path = Path(path)
     data = read_bytes(path, _COPIES)
     refuse_files(path, data[:HEAD])
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{path}: UTF-16 text: save it as UTF-8")
-    if b"\0" in data:
-        raise InputError(
-            f"{path}: holds NUL bytes: expected text (UTF-8); a binary file needs the ending of "
-            "its format: .npz, .npy, .mat, .bin"
-        )
-    if data.startswith(b"%%MatrixMarket") and ending(path) != ".mtx":
-        raise InputError(f"{path}: a MatrixMarket file: name it .mtx or .mtx.gz")
-    if data.lstrip()[:5] in (b"<?xml", b"<grap"):
-        raise InputError(f"{path}: an XML file: name it .graphml if it is GraphML")
-    data = without_marks(data)
-    data, named = without_separator_line(data)
+    refuse_other_bytes(path, data)
+    data, named = without_separator_line(without_marks(data))
     separator = named if separator == "auto" and named else separator
     num_braces = 0
     if of_edges:
@@ -440,8 +435,10 @@ def open_text(
     if of_edges:
         data, probe = quoted_brackets(data)
     found = SEPARATORS.get(separator) or find_separator(path, probe, single_column, of_edges)
-    data = without_last_separators(data, found)
     width = usual_width(data, found)
+    if width > 2:  # else nothing but ids or labels would be left
+        data = without_last_separators(data, found)
+        width = usual_width(data, found)
     if not width:  # every line has a mark
         marked = data.replace(b"#", b"").replace(b"%", b"")
         found = SEPARATORS.get(separator) or find_separator(path, marked, single_column, of_edges)
@@ -449,18 +446,22 @@ def open_text(
     def cells_of(line: str) -> list[str]:
         return split_or_whole(line, found)
 
-    comments = find_comments(path, data, comment, cells_of, width, names_ends)
+    comments = find_comments(path, data, comment, cells_of, width, names_ends, of_edges)
     body, num_comments = without_comments(data, comments)
     if not body or body.isspace():
         raise InputError(f"{path}: no rows: the file is empty or holds only comments")
-    body, num_empty = without_empty_end(body, found)
-    data, _ = without_empty_end(data, found)
+    if named:
+        body = body.removeprefix(b"\n")
     num_commas = 0
-    if found == ";":
-        body, num_commas = with_points(body, of_edges and width == 2)
-        data, _ = with_points(data, of_edges and width == 2)
+    if found == ";" and has_decimal_commas(body, of_edges and width == 2):
+        # Quotation marks may be there because of the comma: then an id or a label is no number.
+        kept = 2 if of_edges else width if single_column else 1
+        same = body is data
+        body, num_commas = with_points(body, kept)
+        data = body if same else with_points(data, kept)[0]
     text = TextFile(path, data, body, found, num_comments, num_commas, comment=comments)
-    return replace(text, num_braces=num_braces, num_empty=num_empty)
+    text = replace(text, num_braces=num_braces)
+    return text.without_empty_end() if of_edges else text
 
 
 def _is_named(header: Iterable[str]) -> bool:
