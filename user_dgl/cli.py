@@ -230,7 +230,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threshold",
         type=weight,
         metavar="T",
-        help="only edges that weigh T or more; 1: the mean weight of the graph as given",
+        help="only edges that weigh T or more; 1: the mean weight of the run's graph",
     )
     chosen.add_argument(
         "--top-k", type=positive, metavar="K", help="only the K heaviest edges of each node"

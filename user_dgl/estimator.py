@@ -23,8 +23,7 @@ from user_dgl.data.reading.matrices import as_features
 from user_dgl.data.tables import MatrixLike, as_array, as_table, is_default, positions_of
 from user_dgl.errors import InputError
 from user_dgl.features.cosine import row_dots
-from user_dgl.graph.weight_power import with_power
-from user_dgl.pipeline.inputs import power_of_weights, prepared_features
+from user_dgl.pipeline.inputs import prepared_features
 from user_dgl.pipeline.train import user_trainer_of
 from user_dgl.runtime.streams import seed_of
 from user_dgl.training.hooks import Hooks
@@ -49,8 +48,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         `user_dgl.clustering.num_clusters`. None: ``model.num_clusters`` of the settings, or
         ``"auto"`` if it is null there.
     config : path or Config, optional
-        Settings; None: those of ``configs/default.yaml``. Settings of data, files, processes and
-        evaluation have no effect.
+        Settings; None: those of ``configs/default.yaml``. Settings of data other than
+        ``data.weight_power``, and those of files, processes and evaluation have no effect.
     overrides : dict or sequence of str, optional
         Settings that differ from ``config``: ``{"train.epochs": 100}`` or
         ``["train.epochs=100"]``.
@@ -82,10 +81,11 @@ class USERClustering(ClusterMixin, BaseEstimator):
         features, else the numbers 0..N-1.
     weight_unit_ : float
         Mean weight of the edges in the unit of the caller; 1 if they have no weights. If
-        ``weight_power_`` is not 1, it is the mean of that power, to the inverse power.
+        ``weight_power_`` is p < 1, the inverse power of the mean of their power; of 0, the mean.
     weight_power_ : float
         Power to which the weights are raised. It is less than 1 if the graph has features and a few
-        edges have most of the weight, see ``data.weight_power``.
+        edges have most of the weight, see ``data.weight_power``. With 0 all edges count alike, in
+        `predict` too.
     n_features_in_ : int
         Number of feature columns; 0 for a fit without features.
     feature_names_in_ : ndarray of str (F,)
@@ -194,9 +194,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
         # The estimator reads tables, but has no data kind.
         inert = [x for x in config.inert_settings() if not x.startswith("features.categorical")]
         prepared = prepared_features(config, graph, feat)
-        power, weight_notes = power_of_weights(config, graph, prepared.from_edges)
-        graph = with_power(graph, power)
-        for line in [*notes, *held.notes, *inert, *weight_notes, *prepared.warnings]:
+        graph = prepared.graph
+        for line in [*notes, *held.notes, *inert, *prepared.warnings]:
             warnings.warn(line, stacklevel=2)
         log = tqdm.write if self.verbose else _silent
         hooks = Hooks(log=log, shows_progress=bool(self.verbose))
@@ -221,7 +220,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = held.columns
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.weight_unit_, self.weight_power_ = graph.unit, power
+        self.weight_unit_, self.weight_power_ = graph.unit, prepared.weight_power
         self._weighted = graph.weight is not None
         self._preparation = prepared.preparation
         self._from_edges = prepared.from_edges
@@ -315,7 +314,7 @@ class USERClustering(ClusterMixin, BaseEstimator):
         """Weights of new edges as the fit has them."""
         scaled = sp.csr_matrix(weight / self.weight_unit_)
         scaled.eliminate_zeros()  # else a power of 0 would make edges of them
-        scaled.data **= self.weight_power_
+        scaled.data **= getattr(self, "weight_power_", 1.0)  # not there in older pickles
         return scaled
 
     def _new_features(self, features: MatrixLike, names: pd.Index | None) -> sp.csr_matrix:

@@ -1,7 +1,10 @@
 """Weights of which a few are much heavier, in a run with features."""
 
+import shutil
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from paths import ROOT
 
@@ -57,6 +60,29 @@ def test_parts_for_several_processes_have_them_evened_out(files, capsys):
         "model.num_clusters": 3,
     }
     options = [str(ROOT / "configs/default.yaml"), *(f"{k}={v}" for k, v in settings.items())]
-    assert main(["partition", "--parts", "2", "--out", str(out), *options]) == 0
-    printed = capsys.readouterr()
-    assert "a few edges have most of the weight" in printed.out + printed.err
+    kept = []
+    for more in ((), ("data.weight_power=1",)):
+        assert main(["partition", "--parts", "2", "--out", str(out), *options, *more]) == 0
+        printed = capsys.readouterr()
+        said = "a few edges have most of the weight" in printed.out + printed.err
+        assert said == (not more)
+        whole = torch.load(out / "whole.pt", weights_only=True)
+        kept.append(whole["noisy"][2])
+        shutil.rmtree(out)
+    torch.testing.assert_close(kept[0], kept[1].sqrt() / kept[1].sqrt().mean())
+
+
+@pytest.mark.parametrize("power", [0.5, 0.0])
+def test_a_power_that_is_asked_for_holds_without_features(files, capsys, power):
+    _, as_given = _train(files, capsys)
+    _, graph = _train(files, capsys, f"data.weight_power={power}")
+    raised = as_given.weight**power
+    torch.testing.assert_close(graph.edge_weight, raised / raised.mean(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_graph_that_noise_left_without_edges(files, capsys):
+    empty = files / "empty.npz"
+    sp.save_npz(empty, sp.csr_matrix((90, 90)))
+    features = ("--features", str(files / "f.npy"))
+    noise = ("data.noise.kind=file", f"data.noise.file={empty}")
+    assert _train(files, capsys, *features, *noise)[1].num_edges == 0

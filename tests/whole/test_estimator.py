@@ -186,7 +186,10 @@ def test_uneven_weights_beside_features_are_evened_out(data, adjacency, heaviest
     limit = (weights / model.weight_unit_).tocsr()
     limit.data **= power
     assert (model.adjacency_ - limit).max() <= 1e-6
-    assert model.predict(weights, data.feat).shape == (90,)
+    torch.testing.assert_close(
+        torch.from_numpy(model._scaled(weights).toarray()), torch.from_numpy(limit.toarray())
+    )
+    assert (model.predict(weights, data.feat) == model.labels_).mean() > 0.9
     as_given = {"data.weight_power": 1}
     model = USERClustering(3, overrides=QUICK | as_given).fit(weights, data.feat)
     assert model.weight_power_ == 1

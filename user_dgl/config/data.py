@@ -279,8 +279,8 @@ class DataConfig(Section):
     weight_power: float | None = key(
         None,
         "Power to which the weights of the edges are raised before they are divided by their mean. "
-        "null: 1; or, in a graph with features in which a few edges have most of the weight, the "
-        "largest of 0.5, 0.25 and 0 with which at least 30 % of the edges count.",
+        "null: 1; or, for USER in a graph with features in which a few edges have most of the "
+        "weight, the largest of 0.5, 0.25 and 0 with which at least 30 % of the edges count.",
         only_without("data.weights", "ignore"),
         low=0,
         high=1,

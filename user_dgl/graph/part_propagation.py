@@ -86,6 +86,7 @@ class Moments:
     @classmethod
     def joined(cls, sets: Sequence["Moments"]) -> "Moments":
         """Compute the moments of the rows of one or more sets, in one step for all of them."""
+        sets = [moments for moments in sets if moments.count] or sets[:1]
         counts = [moments.count for moments in sets]
         means = torch.stack([moments.mean for moments in sets])
         deviations = torch.stack([moments.deviation for moments in sets])

@@ -4,8 +4,9 @@ Not in the paper. Amounts of money, numbers of events and other strengths often 
 that are much larger than the rest. Smoothing then sees the heaviest edge of a node only, and most
 nodes have hardly a neighbour: on block models with features, where NMI is 100 without weights,
 lognormal weights with a deviation of 2 in the logarithm cost 6 to 14 points, and one huge weight
-hides all other edges. A power p < 1 keeps the order of the weights and lets the others count. A
-graph without features needs none: it is clustered in several forms of its weights.
+hides all other edges. A power p < 1 keeps the order of the weights and lets the others count. The
+encoder ``smooth`` needs none for a graph without features, because that is clustered in several
+forms of its weights (`user_dgl.clustering.weight_forms`).
 """
 
 from dataclasses import replace
@@ -35,14 +36,14 @@ def effective_share(weight: torch.Tensor) -> float:
 
 def even_power(graph: Graph) -> float:
     """Largest of the powers 1, 1/2 and 1/4 with which at least 30 % of the edges count; else 0."""
-    if graph.weight is None:
+    if graph.weight is None or not graph.num_edges:
         return 1.0
     weight = graph.weight.double()
     enough = (p for p in _POWERS if effective_share(weight**p) >= _ENOUGH)
     return next(enough, 0.0)
 
 
-def with_power(graph: Graph, power: float, like: Graph | None = None) -> Graph:
+def with_power(graph: Graph, power: float) -> Graph:
     r"""Return the graph with its weights to a power p, and then divided by their mean.
 
     Parameters
@@ -50,21 +51,17 @@ def with_power(graph: Graph, power: float, like: Graph | None = None) -> Graph:
     graph : Graph
     power : float
         p, 0 to 1. With 0 all weights are 1.
-    like : Graph, optional
-        Result for another graph of the same weights, whose unit is used in place of the mean.
 
     Returns
     -------
     Graph
         Its ``unit`` u is such that its weights are :math:`(w / u)^p` for weights w of the data.
+        With 0 it stays as it is.
     """
     if graph.weight is None or power == 1:
         return graph
     if power == 0:
         return replace(graph, weight=None)
     weight = graph.weight.double()
-    if like is None:
-        unit = graph.unit * float((weight**power).mean()) ** (1 / power)
-    else:
-        unit = like.unit
-    return replace(graph, weight=((weight * (graph.unit / unit)) ** power).float(), unit=unit)
+    mean = float((weight**power).mean()) ** (1 / power)
+    return replace(graph, weight=((weight / mean) ** power).float(), unit=graph.unit * mean)

@@ -100,14 +100,7 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
     data, noisy, split = load_noisy_data(config, log)
     asked = config
     prepared = prepared_features(config, noisy.graph, data.feat)
-    power, weight_notes = power_of_weights(config, noisy.graph, prepared.from_edges)
-    if power != 1:
-        graph = with_power(noisy.graph, power)
-        clean = with_power(data.graph, power, like=graph)
-        data = dataclasses.replace(data, graph=clean)
-        noisy = dataclasses.replace(noisy, graph=graph)
-    for note in weight_notes:
-        log(f"Note: {note}")
+    noisy = dataclasses.replace(noisy, graph=prepared.graph)
     warnings += prepared.warnings
     method = BASELINES.get(config.model.kind)
     if method and not method.reads_weights and noisy.graph.weight is not None:
@@ -123,11 +116,14 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
 
 @dataclass(frozen=True, eq=False)
 class PreparedFeatures:
-    """Features to train on, and settings that suit them.
+    """Graph and features to train on, and settings that suit them.
 
     Attributes
     ----------
     config : Config
+    graph : Graph
+        Its weights are those of the data to ``weight_power``, divided by their mean.
+    weight_power : float
     raw_feat, feat : scipy CSR (N, F)
         Raw and prepared features. A table of few columns has one more when it is prepared.
     preparation : FeaturePreparation
@@ -138,6 +134,8 @@ class PreparedFeatures:
     """
 
     config: Config
+    graph: Graph
+    weight_power: float
     raw_feat: sp.csr_matrix
     feat: sp.csr_matrix
     preparation: FeaturePreparation
@@ -148,6 +146,8 @@ class PreparedFeatures:
 def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) -> PreparedFeatures:
     """Prepare the features, and take the edges alone if the features do not differ between nodes.
 
+    Beside features the weights of the edges are evened out, see `user_dgl.graph.weight_power`.
+
     Raises
     ------
     InputError
@@ -155,13 +155,20 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
     """
     warnings: list[str] = []
     preparation = FeaturePreparation(config.features)
+    asked = config.data.weight_power
+    power = 1.0 if asked is None or graph.weight is None else asked
+    graph = with_power(graph, power)
     if feat is not None:
         prepared = preparation.fit_transform(feat)
         # Features without columns are refused by training, with a message of their own.
         if not feat.shape[1] or rows_differ(prepared):
+            said = preparation.warnings
+            if asked is None:
+                power, uneven = _power_of_weights(config, graph)
+                graph, said = with_power(graph, power), [*said, *uneven]
             config, raw, warnings = with_features(config, graph, feat, prepared.shape[1])
-            said = [*preparation.warnings, *warnings]
-            return PreparedFeatures(config, raw, prepared, preparation, False, said)
+            said = [*said, *warnings]
+            return PreparedFeatures(config, graph, power, raw, prepared, preparation, False, said)
         because = "beyond rounding in float32"
         if rows_differ(feat.tocsr()):
             because = (
@@ -176,7 +183,8 @@ def prepared_features(config: Config, graph: Graph, feat: sp.csr_matrix | None) 
             )
     config, raw, more = with_features(config, graph, None)
     prepared = preparation.fit_transform(raw)
-    return PreparedFeatures(config, raw, prepared, preparation, True, [*warnings, *more])
+    said = [*warnings, *more]
+    return PreparedFeatures(config, graph, power, raw, prepared, preparation, True, said)
 
 
 def with_features(
@@ -234,23 +242,12 @@ def without_judging(config: Config) -> Config:
     return dataclasses.replace(config, structure=structure, model=model)
 
 
-def power_of_weights(config: Config, graph: Graph, from_edges: bool) -> tuple[float, list[str]]:
-    """Find the power to which the weights of the edges are raised, and a note that says so.
-
-    Parameters
-    ----------
-    config : Config
-        ``data.weight_power`` is found where it is None, for USER on a graph with features.
-    graph : Graph
-    from_edges : bool
-        Whether the features are the rows of the adjacency, as there are none of use.
-    """
-    asked = config.data.weight_power
-    if graph.weight is None or asked is not None:
-        return (1.0 if asked is None else asked), []
-    power = 1.0 if from_edges or config.model.kind != "user" else even_power(graph)
-    if power == 1:
-        return power, []
+def _power_of_weights(config: Config, graph: Graph) -> tuple[float, list[str]]:
+    """Find the power to which weights beside features are raised, and a warning that says so."""
+    by_graph = not config.model.traits.learns and config.model.smooth.source == "graph"
+    power = 1.0 if by_graph or config.model.kind != "user" else even_power(graph)
+    if graph.weight is None or power == 1:
+        return 1.0, []
     share = 100 * effective_share(graph.weight)
     done = f"they are raised to the power {power:g}" if power else "the edges count alike"
     return power, [
