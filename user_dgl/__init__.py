@@ -1,4 +1,4 @@
-"""Unsupervised graph clustering on a sparse graph whose edges are weighed by their trust."""
+"""Unsupervised graph clustering with edges weighed by how far they can be trusted."""
 
 import importlib
 import os

@@ -235,6 +235,11 @@ class ModelConfig(Section):
         return ENCODERS[self.encoder]
 
     @property
+    def by_edges(self) -> bool:
+        """Whether the settings ask for clusters by the edges alone."""
+        return not self.traits.learns and self.smooth.source == "graph"
+
+    @property
     def known_clusters(self) -> int:
         """The number of clusters. It is an int once it is set or chosen, before training starts."""
         assert isinstance(self.num_clusters, int)

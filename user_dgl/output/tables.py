@@ -5,7 +5,7 @@ import csv
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from user_dgl.data.reading.ids import MISSING_IDS
+from user_dgl.data.reading.cells import MISSING
 
 
 def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
@@ -25,7 +25,7 @@ def csv_text(table: pd.DataFrame, float_format: str | None = None) -> str:
     """
     text = [column for column in table if not is_numeric_dtype(table[column])]
     cells = [table[column].astype(str) for column in text]
-    plain = all(c.str.match(r"-?[^\W_]").all() and not c.isin(MISSING_IDS).any() for c in cells)
+    plain = all(c.str.match(r"-?[^\W_]").all() and not c.isin(MISSING).any() for c in cells)
     rows = table.to_csv(
         index=False,
         header=False,

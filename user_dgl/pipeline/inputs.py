@@ -244,8 +244,7 @@ def without_judging(config: Config) -> Config:
 
 def _power_of_weights(config: Config, graph: Graph) -> tuple[float, list[str]]:
     """Find the power to which weights beside features are raised, and a warning that says so."""
-    by_graph = not config.model.traits.learns and config.model.smooth.source == "graph"
-    power = 1.0 if by_graph or config.model.kind != "user" else even_power(graph)
+    power = 1.0 if config.model.by_edges or config.model.kind != "user" else even_power(graph)
     if graph.weight is None or power == 1:
         return 1.0, []
     share = 100 * effective_share(graph.weight)

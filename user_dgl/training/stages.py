@@ -105,7 +105,7 @@ def candidates_that_stay(
 def needs_whole_graph(config: Config) -> bool:
     """Whether `weigh_and_view` with these settings needs the whole graph in one process."""
     by_links = config.structure.learnable and config.structure.prior == "link_critic"
-    return by_links or (not config.model.traits.learns and config.model.smooth.source == "graph")
+    return by_links or config.model.by_edges
 
 
 def weigh_and_view(
@@ -266,8 +266,7 @@ def check_sizes(graph: Graph, feat: sp.csr_matrix | None, config: Config) -> Non
         raise InputError(
             f"{config.model.known_clusters} clusters asked for, {graph.num_nodes} nodes given"
         )
-    by_graph = not config.model.traits.learns and config.model.smooth.source == "graph"
-    if by_graph and not graph.num_edges:
+    if config.model.by_edges and not graph.num_edges:
         raise InputError("model.smooth.source=graph needs edges, and the graph has none")
     if feat is None:
         raise InputError("the data have no node features, which the encoder needs")

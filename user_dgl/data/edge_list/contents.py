@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from user_dgl.data.reading.ids import MISSING_IDS
+from user_dgl.data.reading.cells import MISSING
 
 # A column whose share of distinct values is below this, against another column, is a relation or a
 # weight beside the ids in that one.
@@ -112,7 +112,7 @@ def guess_ends(head: Sequence[Sequence[str]], spread: Sequence[Sequence[str]]) -
 
 
 def _column(place: int, head: list[str], spread: list[str]) -> _Column:
-    given = [cell for cell in spread if cell not in MISSING_IDS]
+    given = [cell for cell in spread if cell not in MISSING]
     values = frozenset(given)
     kind = "none"
     if given:

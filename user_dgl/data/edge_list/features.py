@@ -21,7 +21,7 @@ from user_dgl.data.edge_list.names import (
 from user_dgl.data.formats.mat import FEATURE_NAMES, find, read_mat
 from user_dgl.data.formats.matrix_market import read_matrix_market
 from user_dgl.data.formats.npz import load_sparse, member_names
-from user_dgl.data.reading.cells import MISSING, is_number
+from user_dgl.data.reading.cells import MISSING, MISSING_CLASS, is_number
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
@@ -375,8 +375,7 @@ def _encoded(
     """Encode the cells of columns of text."""
     names = text.header if len(text.header or ()) == text.num_columns else None
     frame = pd.DataFrame({names[c] if names else c + 1: column for c, column in cells.items()})
-    # "None" may be a category.
-    missing = dict.fromkeys((mark for mark in MISSING if mark != "None"), np.nan)
+    missing = dict.fromkeys(MISSING_CLASS, np.nan)
     frame = frame.apply(lambda column: column.str.strip()).replace(missing)
     return encoder.encode(frame, str(text.path)) if len(cells) else sp.csr_matrix((0, 0))
 

@@ -20,11 +20,10 @@ from user_dgl.data.edge_list.names import (
     is_row_number,
 )
 from user_dgl.data.formats.mat import LABEL_NAMES, find, one_label_a_node, read_mat
-from user_dgl.data.reading.cells import MISSING, is_number
+from user_dgl.data.reading.cells import MISSING_CLASS, is_number
 from user_dgl.data.reading.files import ending
 from user_dgl.data.reading.header import has_header
 from user_dgl.data.reading.ids import (
-    MISSING_IDS,
     index_ids,
     is_text,
     positions,
@@ -33,9 +32,6 @@ from user_dgl.data.reading.ids import (
 )
 from user_dgl.data.reading.text import TextFile, open_text
 from user_dgl.errors import InputError
-
-# What programs write in place of a label that is missing. "None" may be the name of a class.
-_MISSING = (MISSING_IDS | set(MISSING)) - {"None"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +256,7 @@ def _names_columns(names: list[str]) -> bool:
 
 def _tidy(values: Iterable[str]) -> np.ndarray:
     stripped = [value.strip() for value in values]
-    return np.array(["" if value in _MISSING else value for value in stripped], dtype=object)
+    return np.array(["" if value in MISSING_CLASS else value for value in stripped], dtype=object)
 
 
 def _last_given(values: np.ndarray) -> int:

@@ -1,10 +1,12 @@
 """Cells of text: numbers, and what stands in place of a missing one."""
 
-# R, pandas and spreadsheets write a missing number or label in these ways.
-MISSING = (
-    *("", "nan", "NaN", "NAN", "-nan", "-NaN", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaT"),
-    *("null", "NULL", "Null", "None", "\\N"),
-)
+# What programs write in place of a missing number, id or label: R, pandas, Python, SQL,
+# spreadsheets.
+MISSING = frozenset(
+    ("", "NA", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "NaT", "null", "NULL", "None", "\\N")
+) | frozenset(("n/a", "#NA", "Null", "-nan", "-NaN"))  # fmt: skip
+# In place of a missing class or category. "None" may be the name of one.
+MISSING_CLASS = MISSING - {"None"}
 
 
 def is_number(cell: str) -> bool:

@@ -36,6 +36,6 @@ def has_header(first: list[str], rest: list[list[str]], known: Callable[[list[st
     above_numbers = [
         is_number(cell)
         for cell, cells in zip(first, below, strict=True)
-        if all(map(is_number, cells)) and not set(cells) <= set(MISSING)
+        if all(map(is_number, cells)) and not set(cells) <= MISSING
     ]
     return bool(above_numbers) and not any(above_numbers)

@@ -24,10 +24,6 @@ _SHORTENED = re.compile(r"-?[1-9][.,][0-9]+E\+[0-9]+")
 _INT64_MAX = 2**63 - 1
 # Byte-order mark, and a blank of width 0.
 _INVISIBLE = "\ufeff\u200b"
-# What programs write in place of an id that is missing: R, pandas, Python, SQL, spreadsheets.
-MISSING_IDS = frozenset(
-    ("", "NA", "N/A", "#N/A", "<NA>", "nan", "NaN", "NAN", "NaT", "null", "NULL", "None", "\\N")
-) | frozenset(("n/a", "#NA", "Null", "-nan", "-NaN"))  # fmt: skip
 # Marks that people write in place of an id. Each may also be an id.
 MISSING_MARKS = frozenset(("?", "-", "--", ".", "*"))
 # A larger share of rows without an id is no accident: then the table was misunderstood.

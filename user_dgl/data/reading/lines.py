@@ -31,9 +31,6 @@ _UNMARKED = re.compile(rb"(?m)^[ \t]*[^#%\s]")
 _DECIMAL_COMMA = re.compile(rb"(?m)(?:^|(?<=;))([ \t]*[-+]?[0-9]*),([0-9]+[ \t]*)(?=;|$)")
 _QUOTED_COMMA = re.compile(rb'(?:^|(?<=;))([ \t]*"[-+]?[0-9]*),([0-9]+"[ \t]*)(?=;|$)')
 _DECIMAL_POINT = re.compile(rb'(?m)(?:^|(?<=;))[ \t]*"?[-+]?[0-9,]*\.[0-9]+"?[ \t]*(?=;|$)')
-# A first line that tells a spreadsheet the separator.
-_SEPARATOR_LINE = re.compile(rb'(?i)"?sep=(.)"?[ \t;,|]*\n')
-_NAMES = {b"\t": "tab", b";": "semicolon", b",": "comma", b"|": "pipe", b" ": "blank"}
 _MARK = b"\xef\xbb\xbf"
 _KEY_AND_VALUE = re.compile(rb"[ \t]*[#%][^,;\t]*[:=]")
 
@@ -184,14 +181,6 @@ def without_marks(data: bytes) -> bytes:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data.replace(b"\n" + _MARK, b"\n") if _MARK in data else data
-
-
-def without_separator_line(data: bytes) -> tuple[bytes, str]:
-    """Empty a first line such as ``sep=;``, and return the name of the separator that it tells."""
-    found = _SEPARATOR_LINE.match(data)
-    if not found or found[1] not in _NAMES:
-        return data, ""
-    return data[found.end() - 1 :], _NAMES[found[1]]  # the line end stays, for the line numbers
 
 
 def without_last_separators(data: bytes, separator: str) -> bytes:

@@ -1,6 +1,7 @@
 """The separator of the cells in delimited text, and the splitting of single lines."""
 
 import csv
+import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,8 @@ SAMPLE_ROWS = 20
 _ORDER = ("\t", ";", ",")
 # The separators by their names in ``data.separator``.
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "blank": " "}
+# A first line that tells a spreadsheet the separator.
+_SEPARATOR_LINE = re.compile(rb'(?i)"?sep=(.)"?[ \t;,|]*\n')
 
 
 def split(line: str, separator: str) -> list[str]:
@@ -108,3 +111,12 @@ def usual_width(data: bytes, separator: str) -> int:
     lines = islice(numbered_lines(data, b" \t\n"), SAMPLE_ROWS)
     widths = Counter(len(split_or_whole(line, separator)) for _, line in lines)
     return widths.most_common(1)[0][0] if widths else 0
+
+
+def without_separator_line(data: bytes) -> tuple[bytes, str]:
+    """Empty a first line such as ``sep=;``, and return the name of the separator that it tells."""
+    found = _SEPARATOR_LINE.match(data)
+    names = [name for name, mark in SEPARATORS.items() if found and mark.encode() == found[1]]
+    if not found or not names:
+        return data, ""
+    return data[found.end() - 1 :], names[0]  # the line end stays, for the line numbers

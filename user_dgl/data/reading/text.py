@@ -21,7 +21,7 @@ from user_dgl.data.attributed_graph import one_line
 from user_dgl.data.reading.cells import MISSING, is_number
 from user_dgl.data.reading.files import read_bytes
 from user_dgl.data.reading.foreign import HEAD, refuse_files, refuse_other_bytes
-from user_dgl.data.reading.ids import MISSING_IDS, MISSING_MARKS, holds, is_text
+from user_dgl.data.reading.ids import MISSING_MARKS, holds, is_text
 from user_dgl.data.reading.lines import (
     ANY_MARK,
     find_comments,
@@ -36,7 +36,6 @@ from user_dgl.data.reading.lines import (
     without_last_separators,
     without_line,
     without_marks,
-    without_separator_line,
 )
 from user_dgl.data.reading.separators import (
     SAMPLE_ROWS,
@@ -45,6 +44,7 @@ from user_dgl.data.reading.separators import (
     split,
     split_or_whole,
     usual_width,
+    without_separator_line,
 )
 from user_dgl.errors import InputError
 
@@ -246,7 +246,7 @@ class TextFile:
         found = []
         # A mark is an id where other marks are ids too, as in a network of words.
         marks = {word for word in (*MISSING_MARKS, *string.punctuation) if holds(names, word)}
-        for word in sorted(MISSING_IDS | (marks & MISSING_MARKS if len(marks) == 1 else set())):
+        for word in sorted(MISSING | (marks & MISSING_MARKS if len(marks) == 1 else set())):
             if holds(names, word):
                 bare = rb"(?m)(?:^|[" + mark + rb"])[ \t]*" + re.escape(word).encode()
                 if re.search(bare + rb"[ \t]*(?:[" + mark + rb"]|$)", self.body) or not word:
@@ -427,7 +427,7 @@ def open_text(
     refuse_files(path, data[:HEAD])
     refuse_other_bytes(path, data)
     data, named = without_separator_line(without_marks(data))
-    separator = named if separator == "auto" and named else separator
+    separator = named if named and separator == "auto" else separator
     num_braces = 0
     if of_edges:
         data, num_braces = without_braces(data)
