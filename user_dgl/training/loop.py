@@ -21,9 +21,8 @@ from user_dgl.structure.learned_adjacency import LearnedAdjacency
 from user_dgl.training.adam import Adam
 from user_dgl.training.hooks import Hooks
 
-# Advice where the loss is not finite, before any step and after one.
+# Advice where the loss is not finite before any step.
 _BEFORE_STEPS = "Scale the features (features.row_norm=l2 or features.weighting=auto)"
-_AFTER_STEPS = "Lower train.lr or the weight of that term"
 
 
 @dataclass
@@ -84,6 +83,9 @@ class EpochLoop(ABC):
     config : Config
     hooks : Hooks
     """
+
+    # Advice where the loss is not finite after a step.
+    remedy = "Lower train.lr or the weight of that term"
 
     # Whether `build` makes the same for a new training and for one that goes on. If not,
     # `load_state_dict` builds.
@@ -237,7 +239,7 @@ class EpochLoop(ABC):
         values = finite_means(
             terms,
             f"epoch {self.progress.epoch + 1}: the loss is not finite ({{}}); the model was not "
-            f"updated with it. {_AFTER_STEPS if self.progress.epoch else _BEFORE_STEPS}",
+            f"updated with it. {self.remedy if self.progress.epoch else _BEFORE_STEPS}",
         )
         total = sum(term.sum() for term in terms.values())
         if not isinstance(total, torch.Tensor) or not total.requires_grad:
