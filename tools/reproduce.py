@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 from reproduction import plan, readme, status, study, tables
-from reproduction.cells import Cell, current_rows, grouped, run_cells, survey, write_text
+from reproduction.cells import Cell, current_rows, grouped, run_cells, survey
+from reproduction.files import write_text
 
 DESCRIPTIONS = {
     "random-noise": "NMI, ACC and ARI under random flips, beside floors and paper",

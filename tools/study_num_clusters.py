@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import torch
 from reproduction import study
-from reproduction.cells import write_text
+from reproduction.files import write_text
 from reproduction.plan import ATTACKED, DATASETS
 from reproduction.summary import markdown
 from scipy.linalg import svdvals

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from reproduction import study
-from reproduction.cells import write_text
+from reproduction.files import write_text
 from reproduction.plan import DATASETS
 from reproduction.summary import (
     ENOUGH,

@@ -9,7 +9,7 @@ from cells_of_tables import TINY
 from paths import CONFIGS
 from reproduction import code_digest as module
 from reproduction import defence, inputs
-from reproduction.code_digest import code_digest, symbols
+from reproduction.code_digest import code_digest, reader_digest, symbols
 
 import user_dgl
 from user_dgl.baselines import resolve_baseline
@@ -103,6 +103,28 @@ def test_cells_have_only_the_code_that_they_need():
     )
 
 
+def test_what_is_read_counts_in_place_of_the_code_that_reads_it():
+    config = config_of("data.kind=edge_list", "data.edges=edges.csv")
+    by_content = code_digest("user-dgl", "default", config, "one")
+    assert by_content == code_digest("user-dgl", "default", config, "one")
+    assert by_content != code_digest("user-dgl", "default", config, "another")
+    assert by_content != code_digest("user-dgl", "default", config)
+    reader = ("user_dgl.data.edge_list.edges", "load_edge_list")
+    ends = (module._READER,)
+    rules = module._rules("user-dgl", "default", config)
+    assert reader in module._reached(module._ENTRIES["user-dgl"], *rules)
+    after = module._reached(module._ENTRIES["user-dgl"], *rules, ends)
+    assert not {where for where, _ in after if ".edge_list." in where}
+    assert ("user_dgl.training.trainer", "Trainer") in after
+
+
+def test_settings_beside_the_data_leave_the_digest_of_the_reader():
+    data = ["data.kind=edge_list", "data.edges=edges.csv"]
+    reader = reader_digest(config_of(*data))
+    assert reader == reader_digest(config_of(*data, "model.encoder=dgi", "data.noise.rate=0.3"))
+    assert reader != reader_digest(config_of("data.kind=planetoid", "data.name=cora"))
+
+
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A package of two modules whose function ``run`` is the entry of a cell."""
@@ -136,6 +158,8 @@ FACTOR = 2
 def run():
     """Text."""
     # A comment.
+    if FACTOR > 9:
+        raise ValueError(f"it is {FACTOR}")
     return FACTOR * used(1)
 
 
@@ -153,6 +177,7 @@ PARTS = "def used(x):\n    return x\n\n\ndef unused():\n    return 0\n"
         lambda entry, parts: (entry.replace("FACTOR * used(1)", "(FACTOR\n    *  used(1))"), parts),
         lambda entry, parts: (entry, parts.replace("return 0", "return 1")),
         lambda entry, parts: (entry + "\n\ndef more():\n    return 3\n", parts),
+        lambda entry, parts: (entry.replace("is {FACTOR}", "is too large: {FACTOR}"), parts),
     ],
 )
 def test_what_leaves_the_digest(toy, change):
@@ -166,6 +191,7 @@ def test_what_leaves_the_digest(toy, change):
         lambda entry, parts: (entry.replace("FACTOR *", "FACTOR +"), parts),
         lambda entry, parts: (entry, parts.replace("return x", "return -x")),
         lambda entry, parts: (entry + "\nprint()\n", parts),
+        lambda entry, parts: (entry.replace("ValueError", "TypeError"), parts),
         lambda entry, parts: (entry.replace("used(1)", "__import__('os') and used(1)"), parts),
     ],
 )

@@ -1,12 +1,10 @@
 """One training is one cell of a table: run it, keep its scores as one row of a CSV file."""
 
-import fcntl
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +14,8 @@ from tqdm import tqdm
 from reproduction import deeprobust_models, pyagc_models, rivals, runs
 from reproduction.children import Children, Failure
 from reproduction.digests import cell_digests
+from reproduction.files import locked, write_text
+from reproduction.input_digest import content_digests
 from user_dgl.config import Config, load_config
 from user_dgl.errors import InputError
 
@@ -148,22 +148,40 @@ class Survey:
     unusable: dict[Cell, str]
 
 
-def survey(cells: Sequence[Cell], results: Path) -> Survey:
-    """Compare cells with the rows in the CSV files."""
+def survey(cells: Sequence[Cell], results: Path, read: bool = False) -> Survey:
+    """Compare cells with the rows in the CSV files.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    results : Path
+    read : bool
+        Whether files are read of which it is not known what the current code reads from them. This
+        takes a few seconds each. Otherwise, rows that rest on them count as stale.
+    """
     found = Survey({}, [], [], [], [], {})
-    configs: dict[tuple, Config] = {}
     kept = {
         tuple(row[:-2]): tuple(row[-2:])
         for table in {cell.table for cell in cells}
         for row in read_rows(results, table)[[*KEY, "digest", "code"]].itertuples(index=False)
     }
+    # The seeds of a training, its floors and its rivals share one reading of the settings.
+    configs: dict[tuple, Config | InputError] = {}
     for cell in cells:
+        if _recipe(cell) not in configs:
+            try:
+                configs[_recipe(cell)] = load_config(cell.config, cell.settings)
+            except InputError as error:
+                configs[_recipe(cell)] = error
+    usable = {key: config for key, config in configs.items() if isinstance(config, Config)}
+    contents = content_digests(usable, results, read)
+    for cell in cells:
+        recipe = _recipe(cell)
         try:
-            # The seeds of a training, its floors and its rivals share one reading of the file.
-            recipe = (cell.config, cell.with_floors, *cell.overrides)
-            if recipe not in configs:
-                configs[recipe] = load_config(cell.config, cell.settings)
-            digests = cell_digests(cell, replace(configs[recipe], seed=cell.seed))
+            if recipe not in usable:
+                raise configs[recipe]
+            config = replace(usable[recipe], seed=cell.seed)
+            digests = cell_digests(cell, config, contents[recipe])
         except InputError as error:
             found.unusable[cell] = str(error)
             continue
@@ -179,6 +197,10 @@ def survey(cells: Sequence[Cell], results: Path) -> Survey:
             if kept[cell.key][1] != digests[1]:
                 found.stale.append(cell)
     return found
+
+
+def _recipe(cell: Cell) -> tuple:
+    return (cell.config, cell.with_floors, *cell.overrides)
 
 
 @dataclass
@@ -238,7 +260,7 @@ def run_cells(
     Outcome
     """
     results.mkdir(parents=True, exist_ok=True)
-    state = survey(cells, results)
+    state = survey(cells, results, read=True)
     outcome = Outcome(0, dict(state.unusable))
     if state.changed:
         tqdm.write(f"{len(state.changed)} cells were made with other settings and run again")
@@ -389,24 +411,6 @@ def add_rows(results: Path, rows: list[dict]) -> None:
         merged = pd.DataFrame(by_key.values(), columns=COLUMNS).sort_values(KEY)
         text = merged.to_csv(index=False, float_format="%.4f", lineterminator="\n")
         write_text(results / f"{table}.csv", text)
-
-
-def write_text(file: Path, text: str) -> None:
-    """Write a file under another name and rename it, so that it is never seen half written."""
-    aside = file.with_name(f".{file.name}.part")
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, file)
-
-
-@contextmanager
-def locked(folder: Path):
-    """Keep a second reproduce.py on the same folder from writing at the same moment."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _reuse_rows(

@@ -3,9 +3,13 @@
 The code of a cell is what its entry function reaches in the package and in this folder: the
 definitions at the top of a module (functions, classes, constants) that it names, those that these
 name, and so on, found in the syntax trees without running anything. Of a registry only the entries
-that the cell's settings name are followed. Comments, docstrings and layout do not count. Of the
-settings count the methods of their sections, and the defaults of the keys that the code reads: a
-new key, whose default changes nothing, leaves all cells as they are whose code does not read it.
+that the cell's settings name are followed. Comments, docstrings, layout and the texts of errors do
+not count. Where it is known what the cell reads from files (`reproduction.input_digest`), this
+counts in place of the code that reads it.
+
+Of the settings count the methods of their sections, and the defaults of the keys that the code
+reads: a new key, whose default changes nothing, leaves all cells as they are whose code does not
+read it.
 """
 
 import ast
@@ -13,11 +17,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from user_dgl.config import Config, load_config
+from user_dgl.config import Config, NoiseConfig, load_config
 from user_dgl.config.schema import to_plain
 
 Symbol = tuple[str, str]
@@ -82,10 +86,12 @@ _ONLY_WITH: dict[str, Callable[[Config], bool]] = {
     "user_dgl.links": lambda config: config.task == "link_prediction",
     "user_dgl.training.partition_trainer": lambda config: config.train.mode == "partition",
 }
+# What reads the files of a cell.
+_READER: Symbol = ("user_dgl.data.load", "load_data")
 _NAMED = re.compile(r"(user_dgl(?:\.\w+)+):(\w+)")
 
 
-def code_digest(by: str, method: str, config: Config) -> str:
+def code_digest(by: str, method: str, config: Config, content: str | None = None) -> str:
     """The digest of the code of a cell.
 
     Parameters
@@ -94,13 +100,22 @@ def code_digest(by: str, method: str, config: Config) -> str:
         As in `Cell`.
     config : Config
         Of the cell; for a baseline as `resolve_baseline` returns it.
+    content : str, optional
+        Digest of what the cell reads from files. Without it, the code that reads them counts.
     """
-    return _digest(by, *_rules(by, method, config))
+    return _digest(_ENTRIES[by], *_rules(by, method, config), content)
+
+
+def reader_digest(config: Config) -> str:
+    """The digest of the code that reads the data of these settings."""
+    # Nothing else than the data counts.
+    config = replace(Config(), data=replace(config.data, noise=NoiseConfig()))
+    return _digest((_READER,), *_rules("user-dgl", "", config), None)
 
 
 def symbols(by: str, method: str, config: Config) -> set[Symbol]:
     """The definitions that a cell's digest is made of, as (module, name)."""
-    return set(_reached(by, *_rules(by, method, config)))
+    return set(_reached(_ENTRIES[by], *_rules(by, method, config)))
 
 
 def _rules(
@@ -115,25 +130,36 @@ def _rules(
 
 
 @cache
-def _digest(by: str, picked: tuple, left_out: tuple[str, ...], further: tuple[Symbol, ...]) -> str:
-    reached = _reached(by, picked, left_out, further)
+def _digest(
+    entries: tuple[Symbol, ...],
+    picked: tuple,
+    left_out: tuple[str, ...],
+    further: tuple[Symbol, ...],
+    content: str | None,
+) -> str:
+    reached = _reached(entries, picked, left_out, further, () if content is None else (_READER,))
     read = {name for definition in reached.values() for name in definition.attributes}
-    content = [[*symbol, definition.digest] for symbol, definition in sorted(reached.items())]
+    code = [[*symbol, definition.digest] for symbol, definition in sorted(reached.items())]
     defaults = [[path, value] for path, value in _defaults() if path.split(".")[-1] in read]
-    return _sha(json.dumps([content, defaults]))[:12]
+    return _sha(json.dumps([code, defaults, *([content] if content else [])]))[:12]
 
 
 def _reached(
-    by: str, picked: tuple, left_out: tuple[str, ...], further: tuple[Symbol, ...]
+    entries: tuple[Symbol, ...],
+    picked: tuple,
+    left_out: tuple[str, ...],
+    further: tuple[Symbol, ...],
+    ends: tuple[Symbol, ...] = (),
 ) -> "dict[Symbol, _Definition]":
-    """Follow the names from the entries of a cell, and return each definition."""
+    """Follow the names from the entries of a cell up to ``ends``, and return each definition."""
     rules: dict[Symbol, frozenset[str]] = dict(picked)
     found: dict[Symbol, _Definition] = {}
-    waiting = [*_ENTRIES[by], *further]
+    waiting = [*entries, *further]
     while waiting:
         symbol = waiting.pop()
         module, name = symbol
-        if symbol in found or any(f"{module}.".startswith(f"{m}.") for m in left_out):
+        not_run = any(f"{module}.".startswith(f"{each}.") for each in left_out)
+        if symbol in found or symbol in ends or not_run:
             continue
         found[symbol] = _definition(module, name, rules.get(symbol))
         waiting += found[symbol].named
@@ -348,6 +374,11 @@ def _plain(node: object) -> object:
         return [_plain(each) for each in node if not _is_docstring(each)]
     if not isinstance(node, ast.AST):
         return repr(node)
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        # The text of an error does nothing either.
+        call = node.exc
+        counted = [each for each in call.args if not isinstance(each, ast.JoinedStr | ast.Constant)]
+        return ["Raise", *_plain([call.func, *counted, *call.keywords, node.cause])]
     fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
     return [type(node).__name__, *([name, _plain(value)] for name, value in fields)]
 

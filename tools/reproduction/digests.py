@@ -10,7 +10,7 @@ from user_dgl.config import Config, load_config
 from user_dgl.config.schema import to_plain
 
 
-def cell_digests(cell, config: Config) -> tuple[str, str]:
+def cell_digests(cell, config: Config, content: str | None = None) -> tuple[str, str]:
     """Return the digests of a cell: of the settings that can change its scores, and of its code.
 
     Parameters
@@ -18,13 +18,15 @@ def cell_digests(cell, config: Config) -> tuple[str, str]:
     cell : Cell
     config : Config
         Its settings.
+    content : str, optional
+        Of `reproduction.input_digest.content_digest`. The digest of the code is of it too.
     """
     if config.model.kind != "user":
         # Imported here because it imports torch, which takes seconds that other tables do not need.
         from user_dgl.baselines import resolve_baseline
 
         config, _ = resolve_baseline(config)
-    code = code_digest(cell.by, cell.method, config)
+    code = code_digest(cell.by, cell.method, config, content)
     if cell.by == "user-dgl":
         return settings_digest(config), code
     return _read_settings_digest(cell, config), code

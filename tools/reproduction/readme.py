@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from reproduction import default_page, paper
-from reproduction.cells import Cell, write_text
+from reproduction.cells import Cell
+from reproduction.files import write_text
 from reproduction.plan import (
     BASELINES,
     LARGE,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from reproduction.cells import locked, write_text
 from reproduction.code_digest import code_digest
+from reproduction.files import locked, write_text
 from user_dgl import __version__
 from user_dgl.config import default_config, load_config
 
