@@ -16,7 +16,7 @@ from user_dgl.clustering.graph_clustering import (
     _share_paid,
     graph_clustering,
 )
-from user_dgl.clustering.spectral import spectral_embedding
+from user_dgl.clustering.spectral import spectral_clusters, spectral_embedding
 from user_dgl.graph import Graph
 
 NAMES = ["louvain", "louvain+em", "spectral", "spectral+em"]
@@ -253,6 +253,23 @@ def test_missing_clusters_are_split_off_the_largest():
     clusters = fill_clusters(np.array([3, 3, 3, 3, 3, 8, 8]), 4)
     assert np.bincount(clusters).tolist() == [3, 2, 1, 1]
     assert fill_clusters(np.zeros(3, dtype=int), 9).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["graph", "similarities"])
+def test_clusters_of_a_graph_with_most_pairs(weighted):
+    """The wanted eigenvalues are some hundredths, and the leading one is 1."""
+    rng = np.random.default_rng(0)
+    clusters = np.arange(600) % 4
+    same = np.triu(clusters[:, None] == clusters, 1)
+    if weighted:
+        values = np.triu(np.where(same, 1.3, 1) * rng.uniform(0.5, 1.5, same.shape), 1)
+    else:
+        values = np.triu(rng.random(same.shape) < np.where(same, 0.95, 0.75), 1).astype(float)
+    u, v = np.nonzero(values)
+    graph, _ = Graph.from_edges(600, u, v, values[u, v] if weighted else None)
+    embedding = spectral_embedding(graph.to_scipy(), 4, 0)
+    assert adjusted_rand_score(clusters, spectral_clusters(embedding, 4, 0)) > 0.98
+    assert adjusted_rand_score(clusters, graph_clustering(graph, 4, 0).clusters) > 0.98
 
 
 def test_embedding_spans_the_leading_eigenvectors():

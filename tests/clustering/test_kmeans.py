@@ -149,6 +149,26 @@ def test_rounding_is_no_difference_between_points(far):
     assert sorted(np.bincount(clusters, minlength=6)) == [0, 0, 0, 0, 100, 100]
 
 
+@pytest.mark.parametrize("size", [15_000, 25_000], ids=["all points", "a sample"])
+def test_rounding_of_many_points_is_no_difference(size):
+    """Their centroids differ by more than they do, as k-means adds them up in float32."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 8))[rng.integers(2, size=size)]
+    points = (values + 3e-7 * rng.normal(size=values.shape)).astype(np.float32)
+    assert len(np.unique(kmeans(points, 4, seed=0))) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_far_point_makes_others_no_more_equal(dtype):
+    points = np.concatenate([np.repeat(np.eye(3), 100, 0), [[2e5, 0, 0]]]).astype(dtype)
+    assert sorted(np.bincount(kmeans(points, 4, seed=0), minlength=4)) == [1, 100, 100, 100]
+
+
+def test_clusters_far_from_0_are_not_one():
+    points = 1e6 + np.random.default_rng(0).normal(size=(500, 2))
+    assert len(np.unique(kmeans(points, 4, seed=0))) == 4
+
+
 def test_mini_batch_beyond_the_limit(monkeypatch):
     points, blob = blobs(num_points=3000)
     used = []

@@ -80,7 +80,7 @@ def test_round_trip_of_numbers(tmp_path):
     numbers += [draw.random() * 10 ** draw.randint(-300, 300) for _ in range(40)]
     for number in numbers:
         config = Config(
-            train=TrainConfig(lr=number, structure_lr=number, weight_decay=number),
+            train=TrainConfig(weight_decay=number),
             data=DataConfig(noise=NoiseConfig(rate=number)),
         )
         round_trip(config, tmp_path)

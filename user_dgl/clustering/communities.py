@@ -114,7 +114,8 @@ def _at_least(
     With fewer nodes than K, each node is a community.
     """
     number = int(stream_rng(seed, Stream.COMMUNITIES, start).integers(2**31))
-    # Above a resolution of 2m, no two nodes gain by being together.
+    # Above a resolution of 2m over the least weight, no two nodes gain by being together. Of edges
+    # of very different weight, the lightest ones part first, so that this is not looked for.
     highest = float(adjacency.sum()) + 1
     ranges = [(*_RESOLUTIONS, _TRIES), (_RESOLUTIONS[1], highest, _TRIES)]
     if near is not None:

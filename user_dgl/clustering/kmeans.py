@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,11 +32,14 @@ _LAST_STEPS, _SHARE_LAST, _MOST_STEPPED = 3, 8, 100_000
 _STEPS_ON_SAMPLE = 30
 # Starts whose sums of squares differ by less have found the same clusters.
 _SAME = 1e-4
-# Centroids that are nearer than this share of the largest distance from their mean are one. Points
-# in float32 that should be equal differ by less.
-_ROUNDING = 1e-5
+# Centroids that are nearer than this share of the larger of the two are one. Points in float32 that
+# should be equal differ by less. Centroids as k-means has them, which are sums in float32, are
+# compared more precisely only where they are nearer than the second share.
+_ROUNDING, _SUSPICIOUS = 1e-5, 1e-3
 # Points whose distances to all centroids are computed at a time.
 _BLOCK = 8192
+# A sum of squares, and more.
+Start = TypeVar("Start", bound=tuple)
 
 
 def kmeans(
@@ -110,7 +113,7 @@ def kmeans(
     def clustered(every: np.ndarray) -> np.ndarray:
         """Clusters of all points."""
         clusters = model.fit_predict(every)
-        return _first_of_same(model.cluster_centers_)[clusters]
+        return _without_same(every, clusters, model.cluster_centers_, ALL)
 
     with _one_thread_without_warnings():
         return held.by_first(points, clustered).astype(np.int64)
@@ -168,12 +171,14 @@ def _kmeans_by_sample(
         for step in range(_LAST_STEPS):
             last = step == _LAST_STEPS - 1
             centers = _lloyd_step(points if last else some, centers, held)
-        ended.append(_nearest(points, centers, held))
-    return _different(ended)[0][1]
+        squares, clusters = _nearest(points, centers, held)
+        ended.append((squares, centers, clusters))
+    _, centers, clusters = _different(ended)[0]
+    return _without_same(points, clusters, centers, held)
 
 
-def _different(found: list[tuple[float, np.ndarray]]) -> list[tuple[float, np.ndarray]]:
-    """Starts whose sums of squares differ, least first.
+def _different(found: list[Start]) -> list[Start]:
+    """Starts whose sums of squares, the first entries, differ, least first.
 
     Of starts that have found the same clusters, the first is kept: the others would do the same on
     all points, and which of them has the least sum depends on rounding.
@@ -204,6 +209,22 @@ def _lloyd_step(points: np.ndarray, centers: np.ndarray, held: Rows) -> np.ndarr
     sums, sizes = held.sum(sums), held.sum(sizes)
     means = sums / np.maximum(sizes, 1)[:, None] + middle
     return np.where(sizes[:, None] > 0, means, centers).astype(points.dtype)
+
+
+def _sums(
+    points: np.ndarray, clusters: np.ndarray, num_clusters: int, held: Rows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums (K, d) of the points of each cluster in float64, and sizes (K,), over all processes."""
+    sums, sizes = np.zeros((num_clusters, points.shape[1])), np.zeros(num_clusters)
+    for start in range(0, len(points), _BLOCK):
+        block = points[start : start + _BLOCK].astype(np.float64)
+        own = clusters[start : start + _BLOCK]
+        members = sp.csr_matrix(
+            (np.ones(len(block)), own, np.arange(len(block) + 1)), shape=(len(block), num_clusters)
+        )
+        sums += members.T @ block
+        sizes += np.bincount(own, minlength=num_clusters)
+    return held.sum(sums), held.sum(sizes)
 
 
 def _nearest(points: np.ndarray, centers: np.ndarray, held: Rows) -> tuple[float, np.ndarray]:
@@ -239,15 +260,33 @@ def _assigned(
         yield block, distance.argmin(1), distance
 
 
-def _first_of_same(centers: np.ndarray) -> np.ndarray:
-    """For each centroid, the first one that differs from it by rounding only, int64 (K,).
+def _without_same(
+    points: np.ndarray, clusters: np.ndarray, centers: np.ndarray, held: Rows
+) -> np.ndarray:
+    """Clusters (n,), where those whose centroids differ by rounding only have become one.
 
     Points that should be equal differ by rounding. Where there are fewer distinct points than
     clusters, k-means takes that for a difference.
     """
-    centers = centers - centers.mean(0)
-    largest = np.sqrt(np.einsum("ij,ij->i", centers, centers).max())
-    return (pairwise_distances(centers) <= _ROUNDING * largest).argmax(1)
+    suspicious = _near(centers.astype(np.float64), _SUSPICIOUS)
+    if np.count_nonzero(suspicious) == len(centers):
+        return clusters
+    exact, sizes = _sums(points, clusters, len(centers), held)
+    exact /= np.maximum(sizes, 1)[:, None]
+    exact[sizes == 0] = centers[sizes == 0]
+    return (suspicious & _near(exact, _ROUNDING)).argmax(1)[clusters]
+
+
+def _near(centers: np.ndarray, share: float) -> np.ndarray:
+    """Whether centroids are nearer than a share of their size, bool (K, K).
+
+    The size is the norm of the larger of two, or the largest distance of any from their mean if
+    that is less, as it is for points far from 0.
+    """
+    norm = np.linalg.norm(centers, axis=1)
+    spread = np.linalg.norm(centers - centers.mean(0), axis=1).max()
+    size = np.minimum(np.maximum(norm[:, None], norm), spread)
+    return pairwise_distances(centers) <= share * size
 
 
 def _seeds_of_sample(

@@ -29,6 +29,8 @@ _DEGREE = 10
 _CONVERGED, _MOST_ROUNDS = 0.003, 6
 # Allowed error of the bound below the spectrum, and the least width of the range that is damped.
 _MARGIN, _LEAST_WIDTH = 0.05, 0.1
+# Share of all pairs from which on a graph is dense, and the precision of its eigenvalues.
+_DENSE, _TOLERANCE = 0.1, 1e-4
 # Steps of k-means, and the N K above which one start is all that the time allows.
 _KMEANS_STEPS = 20
 _ONE_START_ABOVE = 4_000_000
@@ -42,8 +44,9 @@ def spectral_embedding(adjacency: sp.csr_matrix, dims: int, seed: int) -> np.nda
     They are found by subspace iteration with a Chebyshev filter (Zhou and Saad, 2007): a block of
     columns is multiplied by a polynomial of S that is small on the unwanted part of the spectrum.
     The result is close to the eigenvectors where there is a gap behind the wanted eigenvalues, and
-    for a small graph it is exact. Time is linear in the number of edges times ``dims``, and in N
-    ``dims`` squared.
+    for a small graph it is exact. Of a graph that has a tenth of all pairs, the wanted eigenvalues
+    are small and lie close together, so that ARPACK looks for them in double precision. Time is
+    linear in the number of edges times ``dims``, and in N ``dims`` squared.
 
     Parameters
     ----------
@@ -74,8 +77,7 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
     num_nodes = len(degree)
     tau = degree.mean()
     root = 1 / np.sqrt(degree + tau)
-    scaled = sp.diags(root) @ adjacency @ sp.diags(root)
-    scaled = scaled.tocsr().astype(np.float32)
+    scaled = (sp.diags(root) @ adjacency @ sp.diags(root)).tocsr().astype(np.float32)
     column = root.astype(np.float32)[:, None]
     share = np.float32(tau / num_nodes)
 
@@ -86,6 +88,8 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
 
     rng = stream_rng(seed, Stream.SPECTRAL_BASIS)
     width = min(num_nodes, dims + _EXTRA_COLUMNS)
+    if adjacency.nnz >= _DENSE * num_nodes**2 and width < num_nodes:
+        return _by_arpack(scaled, root, tau / num_nodes, dims, rng.normal(size=num_nodes))
     block = _orthonormal(rng.normal(size=(num_nodes, width)).astype(np.float32))
     lower = _lower_bound(product, block[:, 0])
     # The filter is small on [lower, upper]. The first upper bound is a guess, others are measured.
@@ -108,6 +112,20 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
             break
         upper, known = float(np.clip(values[0], lower + _LEAST_WIDTH, 0.9)), found
     return block[:, -dims:]
+
+
+def _by_arpack(
+    scaled: sp.csr_matrix, root: np.ndarray, share: float, dims: int, start: np.ndarray
+) -> np.ndarray:
+    """The leading ``dims`` eigenvectors of ``scaled + share * outer(root, root)``, ascending."""
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        return scaled @ vector.ravel() + root * (share * (root @ vector.ravel()))
+
+    scaled = scaled.astype(np.float64)
+    operator = LinearOperator(scaled.shape, product, dtype=np.float64)
+    _, vectors = eigsh(operator, dims, which="LA", v0=start, tol=_TOLERANCE)
+    return vectors.astype(np.float32)
 
 
 def _lower_bound(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> float:

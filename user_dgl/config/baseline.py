@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key, only_with, only_without
+from user_dgl.config.schema import LARGEST_RATE, Section, key, only_with, only_without
 from user_dgl.errors import InputError
 
 
@@ -16,7 +16,7 @@ class BaselineConfig(Section):
     epochs: int | None = key(
         None, "Number of epochs; the maximum number if patience is set.", low=1
     )
-    lr: float | None = key(None, "Learning rate of Adam.", above=0.0)
+    lr: float | None = key(None, "Learning rate of Adam.", above=0.0, high=LARGEST_RATE)
     weight_decay: float | None = key(None, "L2 penalty of Adam.", low=0.0)
     hidden_feats: tuple[int, ...] | None = key(None, "Width of each encoder layer.")
     features: str = key(

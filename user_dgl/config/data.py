@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from user_dgl.config.schema import (
+    LARGEST_RATE,
     OnlyWith,
     Section,
     key,
@@ -164,7 +165,7 @@ class AttackConfig(Section):
         "Number of training epochs of the surrogate. The gradient goes through all of them.",
         low=1,
     )
-    surrogate_lr: float = key(0.1, "Learning rate of the surrogate.", above=0.0)
+    surrogate_lr: float = key(0.1, "Learning rate of the surrogate.", above=0.0, high=LARGEST_RATE)
     surrogate_momentum: float = key(0.9, "Momentum of the surrogate's training.", low=0.0, high=1.0)
 
 

@@ -22,6 +22,9 @@ from user_dgl.errors import InputError
 
 SectionType = TypeVar("SectionType", bound="Section")
 
+# Largest learning rate. Beyond it a step of Adam is not a number of float32.
+LARGEST_RATE = 1e30
+
 
 @dataclass(frozen=True)
 class OnlyWith:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from user_dgl.config.schema import Section, key, only_with, only_without, section
+from user_dgl.config.schema import LARGEST_RATE, Section, key, only_with, only_without, section
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,13 @@ class TrainConfig(Section):
         choices=("float32", "float64"),
     )
     epochs: int = key(400, "Number of epochs.", low=1)
-    lr: float = key(0.01, "Learning rate of Adam.", above=0.0)
+    lr: float = key(0.01, "Learning rate of Adam.", above=0.0, high=LARGEST_RATE)
     structure_lr: float | None = key(
         None,
         "Learning rate of A'. null: the value of train.lr. 0: A' keeps its first weights.",
         only_with("structure.learnable", True),
         low=0.0,
+        high=LARGEST_RATE,
     )
     weight_decay: float = key(
         5e-4, "L2 penalty of Adam on the network. It does not apply to A'.", low=0.0

@@ -67,7 +67,7 @@ def partition_scores(graph: Graph, clusters: Values) -> dict[str, float | None]:
     volume, internal_weight = volume[touched], internal_weight[touched]
     volume_share, internal_share = volume / total_weight, internal_weight / total_weight
     sums = PartitionSums(
-        torch.tensor(float(total_weight)),
+        torch.tensor(total_weight, dtype=torch.float64),
         torch.from_numpy(volume.astype(float)),
         torch.from_numpy(internal_weight.astype(float)),
     )

@@ -93,6 +93,8 @@ def reconstruction_loss(
 ) -> torch.Tensor:
     r"""Unbiased estimate of the difference between :math:`\sigma(H H^T)` and A.
 
+    An edge counts as 1 whatever its weight, because :math:`\sigma` is a probability.
+
     * ``squared``: :math:`\| \sigma(H H^T) - A \|_F^2` (Eq. 8 of the paper). On a sparse graph the
       non-edges outweigh the edges, so this loss alone drives H to 0.
     * ``cross_entropy``: the loss of Kipf and Welling (2016), in which edges and non-edges have the

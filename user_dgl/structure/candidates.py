@@ -98,7 +98,8 @@ def feature_knn(feat: sp.csr_matrix | np.ndarray, num_neighbors: int) -> Pairs:
 def k_hop(graph: Graph, num_walks: int, hops: int, rng: np.random.Generator) -> Pairs:
     """Pair each node with the ends of ``num_walks`` random walks.
 
-    The length of each walk is drawn uniformly from 2 to ``hops``. Nodes without edges get no pairs.
+    The length of each walk is drawn uniformly from 2 to ``hops``. Weights of edges do not count.
+    Nodes without edges get no pairs.
     """
     indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
     start = np.repeat(np.flatnonzero(np.diff(indptr)), num_walks)
