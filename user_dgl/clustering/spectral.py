@@ -77,19 +77,21 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
     num_nodes = len(degree)
     tau = degree.mean()
     root = 1 / np.sqrt(degree + tau)
-    scaled = (sp.diags(root) @ adjacency @ sp.diags(root)).tocsr().astype(np.float32)
-    column = root.astype(np.float32)[:, None]
-    share = np.float32(tau / num_nodes)
-
-    def product(block: np.ndarray) -> np.ndarray:
-        result = scaled @ block
-        result += column * (share * (column.T @ block))
-        return result
-
+    exact = (sp.diags(root) @ adjacency @ sp.diags(root)).tocsr()
+    share = tau / num_nodes
     rng = stream_rng(seed, Stream.SPECTRAL_BASIS)
     width = min(num_nodes, dims + _EXTRA_COLUMNS)
     if adjacency.nnz >= _DENSE * num_nodes**2 and width < num_nodes:
-        return _by_arpack(scaled, root, tau / num_nodes, dims, rng.normal(size=num_nodes))
+        return _by_arpack(exact, root, share, dims, rng.normal(size=num_nodes))
+    scaled = exact.astype(np.float32)
+    del exact
+    column = root.astype(np.float32)[:, None]
+
+    def product(block: np.ndarray) -> np.ndarray:
+        result = scaled @ block
+        result += column * (np.float32(share) * (column.T @ block))
+        return result
+
     block = _orthonormal(rng.normal(size=(num_nodes, width)).astype(np.float32))
     lower = _lower_bound(product, block[:, 0])
     # The filter is small on [lower, upper]. The first upper bound is a guess, others are measured.
@@ -122,7 +124,6 @@ def _by_arpack(
     def product(vector: np.ndarray) -> np.ndarray:
         return scaled @ vector.ravel() + root * (share * (root @ vector.ravel()))
 
-    scaled = scaled.astype(np.float64)
     operator = LinearOperator(scaled.shape, product, dtype=np.float64)
     _, vectors = eigsh(operator, dims, which="LA", v0=start, tol=_TOLERANCE)
     return vectors.astype(np.float32)
