@@ -222,7 +222,7 @@ def _nothing_selected(parser, cells: list[Cell]) -> None:
 
 
 def _list_missing(cells: list[Cell], results: Path, force: bool, stale: bool) -> None:
-    state = survey(cells, results)
+    state = survey(cells, results, read="unread")
     again = state.finished if force else state.stale if stale else []
     for name, listed in (
         ("missing", state.missing),

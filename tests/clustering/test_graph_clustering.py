@@ -272,6 +272,15 @@ def test_clusters_of_a_graph_with_most_pairs(weighted):
     assert adjusted_rand_score(clusters, graph_clustering(graph, 4, 0).clusters) > 0.98
 
 
+def test_equal_eigenvalues_of_a_dense_graph_give_the_same_result_each_time():
+    parts = np.arange(200) % 4
+    u, v = np.nonzero(np.triu(parts[:, None] != parts))
+    adjacency = Graph.from_edges(200, u, v)[0].to_scipy()
+    first = spectral_embedding(adjacency, 8, 0)
+    for _ in range(2):
+        np.testing.assert_array_equal(spectral_embedding(adjacency, 8, 0), first)
+
+
 def test_embedding_spans_the_leading_eigenvectors():
     graph, _ = planted([40, 40, 40, 40], 0.4, 0.02)
     adjacency = matrix(graph)

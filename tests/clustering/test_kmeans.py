@@ -164,9 +164,18 @@ def test_a_far_point_makes_others_no_more_equal(dtype):
     assert sorted(np.bincount(kmeans(points, 4, seed=0), minlength=4)) == [1, 100, 100, 100]
 
 
-def test_clusters_far_from_0_are_not_one():
-    points = 1e6 + np.random.default_rng(0).normal(size=(500, 2))
+@pytest.mark.parametrize("far", [1e6, 1e9])
+def test_clusters_far_from_0_are_not_one(far):
+    points = far + np.random.default_rng(0).normal(size=(500, 2))
     assert len(np.unique(kmeans(points, 4, seed=0))) == 4
+
+
+@pytest.mark.parametrize("values", [[[-1, -1], [0, 0], [1, 1]], [[1, 1]]], ids=["at 0", "one"])
+def test_rounding_at_0_and_of_one_point_is_no_difference(values):
+    points = np.repeat(np.array(values, dtype=np.float64), 100, 0)
+    points += 1e-8 * np.random.default_rng(0).normal(size=points.shape)
+    clusters = kmeans(points.astype(np.float32), 5, seed=0)
+    assert sorted(np.unique(clusters, return_counts=True)[1]) == [100] * len(values)
 
 
 def test_mini_batch_beyond_the_limit(monkeypatch):

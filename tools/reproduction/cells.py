@@ -15,7 +15,7 @@ from reproduction import deeprobust_models, pyagc_models, rivals, runs
 from reproduction.children import Children, Failure
 from reproduction.digests import cell_digests
 from reproduction.files import locked, write_text
-from reproduction.input_digest import content_digests
+from reproduction.input_digest import Read, content_digests
 from user_dgl.config import Config, load_config
 from user_dgl.errors import InputError
 
@@ -148,16 +148,16 @@ class Survey:
     unusable: dict[Cell, str]
 
 
-def survey(cells: Sequence[Cell], results: Path, read: bool = False) -> Survey:
+def survey(cells: Sequence[Cell], results: Path, read: Read = "nothing") -> Survey:
     """Compare cells with the rows in the CSV files.
 
     Parameters
     ----------
     cells : sequence of Cell
     results : Path
-    read : bool
-        Whether files are read of which it is not known what the current code reads from them. This
-        takes a few seconds each. Otherwise, rows that rest on them count as stale.
+    read : str
+        The files to read, of which each takes a few seconds; see `content_digests`. Rows that rest
+        on files that the current code has not read count as stale.
     """
     found = Survey({}, [], [], [], [], {})
     kept = {
@@ -260,7 +260,7 @@ def run_cells(
     Outcome
     """
     results.mkdir(parents=True, exist_ok=True)
-    state = survey(cells, results, read=True)
+    state = survey(cells, results, read="all")
     outcome = Outcome(0, dict(state.unusable))
     if state.changed:
         tqdm.write(f"{len(state.changed)} cells were made with other settings and run again")

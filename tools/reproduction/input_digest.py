@@ -3,7 +3,7 @@
 The readers change often, mostly for files unlike those of the tables. So a row counts as made by
 the code after reading, and by the graph, features and labels that were read. ``inputs.csv`` has
 their digest for each data set, and that of the code that read them. After a change of this code the
-files are read again, once.
+files are read again, once. A run of a table reads its files in any case, as they may have changed.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,13 @@ from user_dgl.config.schema import to_plain
 from user_dgl.errors import InputError
 
 Key = TypeVar("Key")
+Read = Literal["nothing", "unread", "all"]
 FILE = "inputs.csv"
 _COLUMNS = ["files", "settings", "reader", "content"]
 
 
 def content_digests(
-    configs: Mapping[Key, Config], results: Path, read: bool = False
+    configs: Mapping[Key, Config], results: Path, read: Read = "nothing"
 ) -> dict[Key, str | None]:
     """For each config, the digest of what it reads from files, or None where this is not known.
 
@@ -40,31 +41,34 @@ def content_digests(
     configs : mapping
     results : Path
         Folder with ``inputs.csv``.
-    read : bool
-        Whether files that the current code has not read yet are read now, and their digests kept.
-        Files that are missing here are left out.
+    read : str
+        The files to read now, whose digests are kept: ``nothing``, ``unread`` for those that the
+        current code has not read yet, or ``all``, which finds files that have changed. Files that
+        are missing here are left out.
     """
     asked = {
         key: (_settings(config), reader_digest(config))
         for key, config in configs.items()
         if _reads_files(config)
     }
-    if read:
-        _record({asked[key]: configs[key] for key in asked}, results)
+    waiting = {asked[key]: configs[key] for key in asked} if read != "nothing" else {}
+    if read == "unread":
+        known = _known(results)
+        waiting = {key: config for key, config in waiting.items() if key not in known}
+    _record(waiting, results)
     known = _known(results)
     return {key: known.get(asked[key]) if key in asked else None for key in configs}
 
 
 def _record(waiting: dict[tuple[str, str], Config], results: Path) -> None:
     """Read files by the current code, and keep a digest of each set."""
-    known, rows = _known(results), []
+    rows = []
     for (settings, reader), config in waiting.items():
-        if (settings, reader) not in known:
-            try:
-                content = _content(config)
-            except InputError:
-                continue
-            rows.append([_files(config), settings, reader, content])
+        try:
+            content = _content(config)
+        except InputError:
+            continue
+        rows.append([_files(config), settings, reader, content])
     if not rows:
         return
     with locked(results):
@@ -90,7 +94,7 @@ def _read(results: Path) -> pd.DataFrame:
 
 def _settings(config: Config) -> str:
     """A digest of the settings that the readers obey."""
-    data = replace(config.data, root=None, noise=NoiseConfig())
+    data = replace(config.data, root=None, noise=NoiseConfig(), weight_power=None)
     return _sha(json.dumps([to_plain(data), config.features.categorical], sort_keys=True))
 
 

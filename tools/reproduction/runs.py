@@ -13,6 +13,7 @@ from reproduction import deeprobust_models, inputs, pyagc_models, rivals
 from reproduction import defence as defence_script
 from reproduction.children import Children
 from reproduction.code_digest import code_digest
+from reproduction.input_digest import content_digests
 from user_dgl.config import load_config
 from user_dgl.config.schema import to_plain
 
@@ -41,7 +42,8 @@ def training(cell, settings: list[str], results: Path, children: Children) -> di
     if cell.kind == "metattack":
         # An attack takes longer than a training, so it is made once for all methods.
         config = load_config(cell.config, cell.settings)
-        code = code_digest("perturb", cell.method, config)
+        content = content_digests({cell: config}, results)[cell]
+        code = code_digest("perturb", cell.method, config, content)
         recipe = json.dumps([code, cell.seed, to_plain(config)["data"]])
         recipe = hashlib.sha256(recipe.encode()).hexdigest()[:8]
         name = f"{cell.dataset}-{cell.rate}-seed{cell.seed}-{recipe}.npz"

@@ -28,7 +28,9 @@ def stale_lines(
         rows = read_rows(results, table)
         version = {tuple(row[:-1]): row[-1] for row in rows[[*KEY, "user_dgl"]].itertuples(False)}
         cells = {cell.key: cell for cell in make()}
-        state = survey([cell for key, cell in cells.items() if key in version], results, read=True)
+        state = survey(
+            [cell for key, cell in cells.items() if key in version], results, read="unread"
+        )
         groups = {
             "older than the code": [cell.key for cell in state.stale],
             "of other settings": [cell.key for cell in (*state.changed, *state.unusable)],

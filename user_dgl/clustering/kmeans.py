@@ -36,6 +36,8 @@ _SAME = 1e-4
 # should be equal differ by less. Centroids as k-means has them, which are sums in float32, are
 # compared more precisely only where they are nearer than the second share.
 _ROUNDING, _SUSPICIOUS = 1e-5, 1e-3
+# Points near 0 or far from it differ by so many times the precision of the largest number.
+_DIGITS_LOST = 4
 # Points whose distances to all centroids are computed at a time.
 _BLOCK = 8192
 # A sum of squares, and more.
@@ -268,25 +270,27 @@ def _without_same(
     Points that should be equal differ by rounding. Where there are fewer distinct points than
     clusters, k-means takes that for a difference.
     """
-    suspicious = _near(centers.astype(np.float64), _SUSPICIOUS)
+    rounding = _DIGITS_LOST * np.finfo(points.dtype).eps
+    suspicious = _near(centers.astype(np.float64), _SUSPICIOUS, rounding)
     if np.count_nonzero(suspicious) == len(centers):
         return clusters
     exact, sizes = _sums(points, clusters, len(centers), held)
     exact /= np.maximum(sizes, 1)[:, None]
     exact[sizes == 0] = centers[sizes == 0]
-    return (suspicious & _near(exact, _ROUNDING)).argmax(1)[clusters]
+    return (suspicious & _near(exact, _ROUNDING, rounding)).argmax(1)[clusters]
 
 
-def _near(centers: np.ndarray, share: float) -> np.ndarray:
-    """Whether centroids are nearer than a share of their size, bool (K, K).
+def _near(centers: np.ndarray, share: float, rounding: float) -> np.ndarray:
+    """Whether centroids are nearer than a share of their size, or than rounding, bool (K, K).
 
     The size is the norm of the larger of two, or the largest distance of any from their mean if
-    that is less, as it is for points far from 0.
+    that is less, as it is for points far from 0. ``rounding`` is a share of the largest norm.
     """
     norm = np.linalg.norm(centers, axis=1)
-    spread = np.linalg.norm(centers - centers.mean(0), axis=1).max()
+    centered = centers - centers.mean(0)
+    spread = np.linalg.norm(centered, axis=1).max()
     size = np.minimum(np.maximum(norm[:, None], norm), spread)
-    return pairwise_distances(centers) <= share * size
+    return pairwise_distances(centered) <= np.maximum(share * size, rounding * norm.max())
 
 
 def _seeds_of_sample(

@@ -29,8 +29,8 @@ _DEGREE = 10
 _CONVERGED, _MOST_ROUNDS = 0.003, 6
 # Allowed error of the bound below the spectrum, and the least width of the range that is damped.
 _MARGIN, _LEAST_WIDTH = 0.05, 0.1
-# Share of all pairs from which on a graph is dense, and the precision of its eigenvalues.
-_DENSE, _TOLERANCE = 0.1, 1e-4
+# Share of all pairs from which on a graph is dense, and its margin and least width.
+_DENSE, _MARGIN_OF_DENSE, _WIDTH_OF_DENSE = 0.1, 0.005, 0.01
 # Steps of k-means, and the N K above which one start is all that the time allows.
 _KMEANS_STEPS = 20
 _ONE_START_ABOVE = 4_000_000
@@ -44,9 +44,9 @@ def spectral_embedding(adjacency: sp.csr_matrix, dims: int, seed: int) -> np.nda
     They are found by subspace iteration with a Chebyshev filter (Zhou and Saad, 2007): a block of
     columns is multiplied by a polynomial of S that is small on the unwanted part of the spectrum.
     The result is close to the eigenvectors where there is a gap behind the wanted eigenvalues, and
-    for a small graph it is exact. Of a graph that has a tenth of all pairs, the wanted eigenvalues
-    are small and lie close together, so that ARPACK looks for them in double precision. Time is
-    linear in the number of edges times ``dims``, and in N ``dims`` squared.
+    with few more nodes than columns it is exact. Of a graph that has a tenth of all pairs, all eigenvalues but the
+    leading one are small, so that it takes double precision and a narrower range to find them. Time
+    is linear in the number of edges times ``dims``, and in N ``dims`` squared.
 
     Parameters
     ----------
@@ -77,27 +77,26 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
     num_nodes = len(degree)
     tau = degree.mean()
     root = 1 / np.sqrt(degree + tau)
-    exact = (sp.diags(root) @ adjacency @ sp.diags(root)).tocsr()
-    share = tau / num_nodes
-    rng = stream_rng(seed, Stream.SPECTRAL_BASIS)
-    width = min(num_nodes, dims + _EXTRA_COLUMNS)
-    if adjacency.nnz >= _DENSE * num_nodes**2 and width < num_nodes:
-        return _by_arpack(exact, root, share, dims, rng.normal(size=num_nodes))
-    scaled = exact.astype(np.float32)
-    del exact
-    column = root.astype(np.float32)[:, None]
+    dense = adjacency.nnz >= _DENSE * num_nodes**2
+    dtype = np.float64 if dense else np.float32
+    margin, least_width = (_MARGIN_OF_DENSE, _WIDTH_OF_DENSE) if dense else (_MARGIN, _LEAST_WIDTH)
+    scaled = (sp.diags(root) @ adjacency @ sp.diags(root)).tocsr().astype(dtype)
+    column = root.astype(dtype)[:, None]
+    share = dtype(tau / num_nodes)
 
     def product(block: np.ndarray) -> np.ndarray:
         result = scaled @ block
-        result += column * (np.float32(share) * (column.T @ block))
+        result += column * (share * (column.T @ block))
         return result
 
-    block = _orthonormal(rng.normal(size=(num_nodes, width)).astype(np.float32))
-    lower = _lower_bound(product, block[:, 0])
+    rng = stream_rng(seed, Stream.SPECTRAL_BASIS)
+    width = min(num_nodes, dims + _EXTRA_COLUMNS)
+    block = _orthonormal(rng.normal(size=(num_nodes, width)).astype(dtype))
+    lower = _lower_bound(product, block[:, 0], margin)
     # The filter is small on [lower, upper]. The first upper bound is a guess, others are measured.
     upper, known = 0.3, 0.0
     for _ in range(_MOST_ROUNDS):
-        center, half = np.float32((upper + lower) / 2), np.float32((upper - lower) / 2)
+        center, half = dtype((upper + lower) / 2), dtype((upper - lower) / 2)
         # The Chebyshev polynomials: T_0 = 1, T_1 = x, T_{n + 1} = 2 x T_n - T_{n - 1}.
         before, now = block, (product(block) - center * block) / half
         for _ in range(_DEGREE - 1):
@@ -112,36 +111,25 @@ def _eigenvectors(adjacency: sp.csr_matrix, degree: np.ndarray, dims: int, seed:
         found = float(values[-dims:].sum())
         if abs(found - known) <= _CONVERGED * found:
             break
-        upper, known = float(np.clip(values[0], lower + _LEAST_WIDTH, 0.9)), found
-    return block[:, -dims:]
+        upper, known = float(np.clip(values[0], lower + least_width, 0.9)), found
+    return block[:, -dims:].astype(np.float32)
 
 
-def _by_arpack(
-    scaled: sp.csr_matrix, root: np.ndarray, share: float, dims: int, start: np.ndarray
-) -> np.ndarray:
-    """The leading ``dims`` eigenvectors of ``scaled + share * outer(root, root)``, ascending."""
-
-    def product(vector: np.ndarray) -> np.ndarray:
-        return scaled @ vector.ravel() + root * (share * (root @ vector.ravel()))
-
-    operator = LinearOperator(scaled.shape, product, dtype=np.float64)
-    _, vectors = eigsh(operator, dims, which="LA", v0=start, tol=_TOLERANCE)
-    return vectors.astype(np.float32)
-
-
-def _lower_bound(product: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> float:
+def _lower_bound(
+    product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, margin: float
+) -> float:
     """The lowest eigenvalue of S, less a margin for its error; -1 if it is not found."""
     size = len(start)
     operator = LinearOperator(
-        (size, size), lambda x: product(x.reshape(size, 1)).ravel(), dtype=np.float32
+        (size, size), lambda x: product(x.reshape(size, 1)).ravel(), dtype=start.dtype
     )
     try:
         (lowest,) = eigsh(
-            operator, 1, which="SA", v0=start, tol=_MARGIN, maxiter=10, return_eigenvectors=False
+            operator, 1, which="SA", v0=start, tol=margin, maxiter=10, return_eigenvectors=False
         )
     except (ArpackError, ValueError, TypeError):  # no convergence, or too few nodes
         return -1.0
-    return max(float(lowest) - _MARGIN, -1.0)
+    return max(float(lowest) - margin, -1.0)
 
 
 def _orthonormal(block: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from user_dgl.errors import InputError
 
 SectionType = TypeVar("SectionType", bound="Section")
 
-# Largest learning rate. Beyond it a step of Adam is not a number of float32.
+# Largest learning rate. Beyond it a step may not be a number of float32.
 LARGEST_RATE = 1e30
 
 
