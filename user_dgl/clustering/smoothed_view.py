@@ -212,8 +212,8 @@ def smoothed_view(
         score = score_of(alone.refined_bits["edges"] + words, alone.clusters, num_clusters, held)
         if score > max(each.score for each in candidates):
             warnings.append("the clusters come from the edges alone, which saves most bits")
-            bits = {**alone.refined_bits, "features": words}
-            return replace(alone, refined_bits=bits, warnings=[*warnings, *alone.warnings])
+            refined = {**alone.refined_bits, "features": words}
+            return replace(alone, refined_bits=refined, warnings=[*warnings, *alone.warnings])
     chosen, candidates = choose(candidates, found, held)
     winner, points = candidates[chosen], on_basis(reduced, axes[chosen])
     embedding = _embedding(smoothing, points, winner)

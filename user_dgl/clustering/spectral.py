@@ -44,9 +44,10 @@ def spectral_embedding(adjacency: sp.csr_matrix, dims: int, seed: int) -> np.nda
     They are found by subspace iteration with a Chebyshev filter (Zhou and Saad, 2007): a block of
     columns is multiplied by a polynomial of S that is small on the unwanted part of the spectrum.
     The result is close to the eigenvectors where there is a gap behind the wanted eigenvalues, and
-    with few more nodes than columns it is exact. Of a graph that has a tenth of all pairs, all eigenvalues but the
-    leading one are small, so that it takes double precision and a narrower range to find them. Time
-    is linear in the number of edges times ``dims``, and in N ``dims`` squared.
+    exact with few more nodes than columns. Of a graph that has a tenth of all pairs, all
+    eigenvalues but the leading one are small, so that it takes double precision and a narrower
+    range to find them. Time is linear in the number of edges times ``dims``, and in N ``dims``
+    squared.
 
     Parameters
     ----------
