@@ -19,8 +19,6 @@ from user_dgl.errors import InputError
 from user_dgl.output.export import kept_edges, to_dgl
 from user_dgl.runtime.streams import seed_of
 
-DOUBTFUL = 20
-
 
 class GraphCleaner(BaseEstimator):
     r"""Weighs each edge of a graph by how far it can be trusted, and adds pairs.
@@ -148,7 +146,7 @@ class GraphCleaner(BaseEstimator):
         self.probability_ = held.graph.to_scipy(observed)
         self.noise_share_, self.power_ = cleaned.noise_share, cleaned.power
         self.num_added_ = int((~cleaned.observed).sum())
-        self.doubtful_ = doubtful_edges(cleaned, pd.Series(self.node_names_), DOUBTFUL)
+        self.doubtful_ = doubtful_edges(cleaned, pd.Series(self.node_names_))
         return self
 
     def fit_transform(self, adjacency: Any, features: Any = None, y: Any = None) -> sp.csr_matrix:

@@ -62,10 +62,10 @@ class USERClustering(ClusterMixin, BaseEstimator):
     ----------
     labels_ : int64 ndarray (N,)
         Cluster of each node, 0..K-1.
-    probs_ : float32 ndarray (N, K)
+    probs_ : float32, or float64 with ``train.precision=float64`` ndarray (N, K)
         Soft assignment Y of the head. Its arg max is ``labels_`` if the labels are those of the
         head and not those of k-means, see ``model.labels`` and ``train.consensus``.
-    embedding_ : float32 ndarray (N, d)
+    embedding_ : as ``probs_`` ndarray (N, d)
     adjacency_ : scipy CSR (N, N)
         The learned graph A', symmetric, with a weight of 0 or more for each observed edge and each
         candidate pair. With the default settings an edge weighs at most 1, which means no doubt,

@@ -283,7 +283,8 @@ def test_result_json(run_dir):
     assert set(result["cluster_metrics"]) == {"nmi", "acc", "ari", "f1", "ami"}
     assert result["cluster_metrics"]["nmi"] is None
     assert [stage["name"] for stage in result["stages"]] == [
-        "read", "critic", "view", "candidates", "user", "links", "write", "scores", "floors",
+        "read", "link examples", "critic", "view", "candidates", "user", "links", "write",
+        "scores", "link scores", "floors",
     ]  # fmt: skip
     assert result["metrics"]["auc"] > 70
 

@@ -13,6 +13,7 @@ from user_dgl.data import block_model
 from user_dgl.errors import InputError
 from user_dgl.evaluation.label_metrics import clustering_metrics
 from user_dgl.graph.ops import weighted_degree
+from user_dgl.training import partition_trainer as module
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.partition_trainer import PartitionTrainer
 from user_dgl.training.trainer import Trainer
@@ -163,6 +164,17 @@ def test_resumed_equals_uninterrupted(data):
         assert again.loss == whole.loss
         assert np.array_equal(again.clusters, whole.clusters)
         assert np.array_equal(again.weight, whole.weight)
+
+
+def test_resumed_where_metis_would_cut_in_another_way(data, monkeypatch):
+    saved = []
+    config = _config("train.checkpoint_every=3", parts=4)
+    hooks = Hooks(save=lambda state: saved.append(copy.deepcopy(state)))
+    whole = PartitionTrainer(data.graph, data.feat, config, hooks).fit()
+    monkeypatch.setattr(module, "metis_assignment", lambda pairs, *_: np.arange(400) % 4)
+    again = PartitionTrainer(data.graph, data.feat, config).fit(saved[1])
+    assert again.loss == whole.loss
+    assert PartitionTrainer(data.graph, data.feat, config).fit().loss != whole.loss
 
 
 def test_fixed_structure_stays(data):

@@ -231,6 +231,7 @@ def test_empty_clusters_of_a_view_are_not_blamed_on_the_training(tmp_path, capsy
     files = ["--edges", str(edges), "--features", str(feat), "--clusters", "5"]
     assert main(["train", *files, f"output_dir={tmp_path / 'run'}"]) == 0
     printed = capsys.readouterr().out
+    assert "20 nodes, 20 edges, 3 features" in printed
     assert "the others are empty; try a lower model.num_clusters" in printed
 
 
@@ -582,6 +583,7 @@ def test_data_without_features_use_the_neighbours(tmp_path, capsys):
     assert result["noise"]["estimated_share"] is None
     assert len(result["view"]["candidates"]) == 4
     assert any("no features" in warning for warning in result["warnings"])
+    assert result["num_features"] == 0
     clusters = pd.read_csv(tmp_path / "run" / "clusters.csv")["cluster"].to_numpy()
     assert len(set(clusters[:12])) == len(set(clusters[12:])) == 1
     assert clusters[0] != clusters[-1]

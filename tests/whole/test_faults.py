@@ -1,6 +1,7 @@
 """Runs that are stopped, killed or hindered: nothing is lost, and they go on to the same result."""
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -135,6 +136,23 @@ def test_a_signal_in_the_last_epoch_leaves_the_results_to_the_resume(tmp_path, u
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("user_dgl.pipeline.train.Hooks", partial(Hooks, stop=Late()))
+        with pytest.raises(StoppedError, match="after epoch 300, which is saved"):
+            train(config, tmp_path / "run", lambda line: None)
+    assert not (tmp_path / "run" / "result.json").exists()
+    _finish(tmp_path / "run", "train.resume=true")
+    _assert_same(tmp_path / "run", undisturbed)
+
+
+def test_a_signal_after_the_last_epoch_stops_too(tmp_path, undisturbed, monkeypatch):
+    config = load_config(CONFIG, [*SETTINGS, f"output_dir={tmp_path / 'run'}"])
+    result = Trainer.result
+
+    def interrupted(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return result(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "result", interrupted)
         with pytest.raises(StoppedError, match="after epoch 300, which is saved"):
             train(config, tmp_path / "run", lambda line: None)
     assert not (tmp_path / "run" / "result.json").exists()

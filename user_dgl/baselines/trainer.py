@@ -154,7 +154,7 @@ class BaselineTrainer(GraphTrainer):
             device=device_name(self.device),
             epoch_seconds=list(self.progress.epoch_seconds),
             warnings=empty_clusters(
-                clusters, num_clusters, "more baseline.epochs or another baseline.lr"
+                clusters, num_clusters, "kmeans", "more baseline.epochs or another baseline.lr"
             ),
         )
 

@@ -6,12 +6,15 @@ import pandas as pd
 from user_dgl.cleaning.clean import CleanedGraph
 from user_dgl.cleaning.posterior import EdgePosterior
 
+MOST_DOUBTFUL = 20
 _MOST_REASONS = 3
 # Log-odds by which a term must be below that of a typical edge to be a reason.
 _LEAST_DOUBT = 0.1
 
 
-def doubtful_edges(cleaned: CleanedGraph, names: pd.Series, count: int) -> pd.DataFrame:
+def doubtful_edges(
+    cleaned: CleanedGraph, names: pd.Series, count: int = MOST_DOUBTFUL
+) -> pd.DataFrame:
     """List the observed edges that are most likely not real.
 
     Parameters

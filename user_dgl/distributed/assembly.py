@@ -246,5 +246,5 @@ def assembled(
         engine=engine,
         device=device,
         epoch_seconds=results[0].epoch_seconds,
-        warnings=empty_clusters(assignments[labels_from], probs.shape[1]),
+        warnings=empty_clusters(assignments[labels_from], probs.shape[1], labels_from),
     )

@@ -212,6 +212,7 @@ class _Run:
             # The stage has the seconds since these processes started, so it has their epochs too.
             before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
             entry |= {"epochs": len(own_result.epoch_seconds) - before, "restarts": 1}
+        trainer.stop_if_asked()
         sizes = _sizes(data)
         engine, device = trainer.engine, device_name(trainer.device)
         del trainer, data

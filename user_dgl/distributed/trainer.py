@@ -24,6 +24,7 @@ from user_dgl.features.matrix import FeatureMatrix
 from user_dgl.graph.ops import resolve_engine
 from user_dgl.model import USER, LossSums, Scope, State, USERLoss
 from user_dgl.structure.learned_adjacency import LearnedAdjacency, put_moments, take_moments
+from user_dgl.training.checkpoint import check_view
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import EpochLoop, EpochReport, Progress, finite_means, with_total
 from user_dgl.training.memory import plan_memory
@@ -116,7 +117,6 @@ class ShardTrainer(EpochLoop):
             self.engine,
             view=view,
         ).to(self.device, self._first_weight.dtype)
-        draw_by(self.model, self.config.seed, 0, self._own_nodes)
         self._network = [each for each in self.model.parameters() if each is not structure.theta]
         self.make_optimizer(self.model, structure)
 
@@ -297,12 +297,7 @@ class ShardTrainer(EpochLoop):
             raise InputError(
                 "the checkpoint is of other pairs or features: the data have changed since"
             )
-        made_on, view = first.get("view"), self.data.view
-        if made_on is not None and view is not None and made_on != view.name:
-            raise InputError(
-                f"the checkpoint is of another view of the features, {made_on}, than the one that "
-                f"is chosen now, {view.name}: start anew with overwrite=true"
-            )
+        check_view(first, None if self.data.view is None else self.data.view.name)
         wanted, order = part.pairs[part.owned].sort()
         # The place of each owned pair in a shard, shard by shard: no rank holds all pairs.
         places = []

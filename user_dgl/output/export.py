@@ -99,8 +99,8 @@ def export(
     Raises
     ------
     InputError
-        A file exists, cannot be written or has a wrong suffix; the run has not ended or its files
-        are damaged; no edge would be left.
+        A file exists, cannot be written or has a wrong suffix; files of the run are
+        missing or damaged; no edge would be left.
     """
     run = RunDirectory(run_dir)
     if targets.graph is None and (threshold is not None or top_k is not None):

@@ -16,7 +16,6 @@ from user_dgl.output.export import kept_edges, write_pairs, write_table
 from user_dgl.runtime.files import check_output_file, write_atomically
 
 _SUFFIXES = (".csv", ".npz", ".bin")
-_DOUBTFUL = 20
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def clean_files(request: CleanRequest, log: Callable[[str], None]) -> None:
     kept = kept_edges(cleaned.pairs(), request.threshold, request.top_k)
     if cleaned.posterior is not None:
         log(_summary(cleaned, cleaned.posterior))
-    table = doubtful_edges(cleaned, names, _DOUBTFUL)
+    table = doubtful_edges(cleaned, names)
     write_atomically(request.out, lambda file: write_pairs(file, request.out, kept, names))
     if request.doubtful is not None:
         write_atomically(request.doubtful, lambda file: write_table(file, table))

@@ -10,7 +10,7 @@ from user_dgl.evaluation.ranking_metrics import weight_ap, weight_auc
 from user_dgl.links.files import read_links
 from user_dgl.links.prediction import read_link_model
 from user_dgl.output.run_directory import RunDirectory
-from user_dgl.pipeline.result import labels_or_unlabelled, scores_of
+from user_dgl.pipeline.result import labels_or_unlabelled, scores_of, trust_of
 
 
 def evaluate(
@@ -51,7 +51,7 @@ def evaluate(
             log(note)
     report = scores_of(graph, clusters, embedding, labels_or_unlabelled(labels, graph.num_nodes))
     observed_weight = run.read_learned_weight(graph)
-    trust = observed_weight / graph.edge_weight.numpy()
+    trust = trust_of(observed_weight, graph)
     report["weight_auc"] = weight_auc(trust, added)
     report["weight_ap"] = weight_ap(trust, added)
     held_out = read_links(run)

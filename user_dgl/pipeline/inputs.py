@@ -107,10 +107,10 @@ def read_inputs(config: Config, log: Callable[[str], None]) -> Inputs:
         warnings.append(f"{config.model.kind} takes all edges alike: weights have no effect")
     for warning in warnings:
         log(f"Warning: {warning}")
+    columns = 0 if data.feat is None else data.feat.shape[1]
     if prepared.from_edges:
         data = dataclasses.replace(data, feat=None)
     config, raw_feat, feat = prepared.config, prepared.raw_feat, prepared.feat
-    columns = raw_feat.shape[1]
     return Inputs(asked, config, data, noisy, raw_feat, feat, columns, warnings, split)
 
 

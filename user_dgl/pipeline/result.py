@@ -113,7 +113,8 @@ def write_outputs(
         content["cluster_metrics"] = content["metrics"]
         write_links(run, inputs.split)
         write_link_model(run, links.score, links.feat, links.probs)
-        content |= links.report(inputs.split.held_out, config.links.score)
+        with stages.stage("link scores"):
+            content |= links.report(inputs.split.held_out, config.links.score)
     if config.eval.floors:
         with stages.stage("floors"):
             content |= _floor_sections(inputs, log)
@@ -174,13 +175,32 @@ def scores_of(
     }
 
 
+def trust_of(observed_weight: np.ndarray, graph: Graph) -> np.ndarray:
+    """What A' says of each observed edge without what the data say of it, float64 (E,).
+
+    Edges that A' trusts equally have equal values, whatever their weight in the data.
+
+    Parameters
+    ----------
+    observed_weight : float32 (E,)
+        Weights of the observed pairs in A'.
+    graph : Graph
+        The observed graph.
+    """
+    if graph.weight is None:
+        return observed_weight
+    trust = observed_weight.astype(np.float64) / graph.edge_weight.numpy()
+    # The weight in A' is rounded to float32, so that the quotient has six digits.
+    unit = 10.0 ** (np.floor(np.log10(np.maximum(trust, np.finfo(np.float32).tiny))) - 5)
+    return np.round(trust / unit) * unit
+
+
 def _content(inputs: Inputs, result: TrainingResult, sections: ResultSections) -> dict[str, Any]:
     """Make the sections of ``result.json`` that every run has."""
     config, data, noisy = inputs.config, inputs.data, inputs.noisy
     noise, labels = config.data.noise, labels_or_unlabelled(data.labels, data.num_nodes)
     observed_weight = result.weight[result.observed]
-    # What A' says of an edge, without what the data say of it.
-    trust = observed_weight / noisy.graph.edge_weight.numpy()
+    trust = trust_of(observed_weight, noisy.graph)
     flips = noise.flips
     scores = scores_of(noisy.graph, result.clusters, result.embedding, labels)
     return {

@@ -112,7 +112,8 @@ def train(
     held_out = examples = links = None
     if split is not None:
         held_out = split.held_out_keys
-        examples = draw_examples(inputs.config, graph, held_out)
+        with stages.stage("link examples"):
+            examples = draw_examples(inputs.config, graph, held_out)
     resolved = inputs.resolved(output_dir)
     hooks = Hooks(
         log=log,
@@ -138,11 +139,12 @@ def train(
             before = 0 if checkpoint is None else checkpoint["progress"]["epoch"]
             epochs = len(result.epoch_seconds) - before
             entry |= {"epochs": epochs, "restarts": inputs.config.train.restarts}
+        trainer.stop_if_asked()
         sections = ResultSections.of(trainer.preparation)
         sections.by_name.update(trainer.report_sections())
         if examples is not None:
             feat = None if inputs.data.feat is None else inputs.feat
-            with stages.stage("links"):
+            with stages.stage("links"), trainer.threads():
                 links = learn_links(inputs.config, examples, result, feat, trainer.memberships())
         del trainer  # it takes more memory than anything that follows
         return write_outputs(run, inputs, result, sections, stages, log, links)

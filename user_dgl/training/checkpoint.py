@@ -57,3 +57,25 @@ def load_checkpoint(
     if not isinstance(state, dict):
         raise InputError(f"{path}: not a checkpoint of user_dgl: {remedy}")
     return state
+
+
+def check_view(state: dict[str, Any], view: str | None) -> None:
+    """Refuse a checkpoint of another view of the features than the one that a run trains on.
+
+    Parameters
+    ----------
+    state : dict
+        The checkpoint.
+    view : str, optional
+        Its name.
+
+    Raises
+    ------
+    InputError
+    """
+    made_on = state.get("view")  # None in checkpoints of 0.3.0
+    if made_on is not None and view is not None and made_on != view:
+        raise InputError(
+            f"the checkpoint is of another view of the features, {made_on}, than the one that is "
+            f"chosen now, {view}: start anew with overwrite=true"
+        )

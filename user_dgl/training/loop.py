@@ -149,6 +149,18 @@ class EpochLoop(ABC):
         """Return the number of the signal to stop for; several processes must agree on it."""
         return number
 
+    def stop_if_asked(self) -> None:
+        """Stop for a signal that came after the last epoch, as for one in an epoch.
+
+        Raises
+        ------
+        StoppedError
+            The last epoch is saved.
+        """
+        number = self.agree_to_stop(self.hooks.stop.number)
+        if number is not None:
+            raise self._stopped(number)
+
     def report_sections(self) -> dict[str, Any]:
         """Return the sections that this trainer adds to ``result.json``."""
         return {}
@@ -296,11 +308,14 @@ class EpochLoop(ABC):
                 if due or number is not None or self._ended():
                     self.hooks.save(self.state_dict())
                 if number is not None:
-                    raise StoppedError(
-                        f"by signal {number} after epoch {progress.epoch}, which is saved; "
-                        "train.resume=true goes on from there",
-                        number,
-                    )
+                    raise self._stopped(number)
+
+    def _stopped(self, number: int) -> StoppedError:
+        return StoppedError(
+            f"by signal {number} after epoch {self.progress.epoch}, which is saved; "
+            "train.resume=true goes on from there",
+            number,
+        )
 
     def _ended(self) -> bool:
         """Whether no epoch is left."""

@@ -287,7 +287,9 @@ def _link_bytes(config: Config, num_edges: int, feat: sp.csr_matrix) -> float:
 def _index_bytes(config: Config, feat: sp.csr_matrix) -> float:
     """Bytes of the search for neighbours in the features."""
     num_nodes, num_features = feat.shape
-    if not config.structure.candidates.feature_knn or num_nodes <= MAX_EXACT:
+    structure = config.structure
+    searches = structure.learnable and structure.candidates.feature_knn
+    if not searches or num_nodes <= MAX_EXACT:
         return 0.0
     # The points, a sample of them and their codes, and the rows that are compared exactly.
     columns = min(num_features, INDEX_COLUMNS)

@@ -8,7 +8,6 @@ in the same way. These values are at most one epoch old. The weight of a pair in
 of Adam are updated by the part that owns the pair.
 """
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,18 @@ class PartitionTrainer(Trainer):
     """`Trainer` in which each update uses one batch of parts; for ``train.mode: partition``."""
 
     _sums: LossSums
+    # The batch of each node (N,), None before the graph is cut.
+    _batch_of: np.ndarray | None = None
 
     def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
         """Cut the graph into parts, then build model, optimiser and the values the parts share."""
         # The cut comes first, so that the memory of METIS is free before the model needs it.
         partition, seed = self.config.train.partition, self.config.seed
         num_parts = min(partition.num_parts, pairs.num_nodes)
-        part_of = metis_assignment(pairs, num_parts, seed)
-        batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
-        self._cut = hashlib.sha256(batch_of.astype(np.int64).tobytes()).hexdigest()
-        self._parts = parts_of(pairs, batch_of, int(batch_of.max()) + 1)
+        if self._batch_of is None:
+            part_of = metis_assignment(pairs, num_parts, seed)
+            self._batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
+        self._parts = parts_of(pairs, self._batch_of, int(self._batch_of.max()) + 1)
         super().build_on(pairs, observed)
         num_nodes, num_clusters = pairs.num_nodes, self.config.model.known_clusters
         dtype = self.features.dtype
@@ -292,6 +293,7 @@ class PartitionTrainer(Trainer):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the content of a checkpoint."""
+        assert self._batch_of is not None
         tensors = {"assignment": self._assignment, "weight": self._weight, "degree": self._degree}
         if self._pair_adam is not None:
             tensors |= self._pair_adam.state_dict()
@@ -304,7 +306,8 @@ class PartitionTrainer(Trainer):
             ],
             "sums": self._sums.tensors(),
             "summary": self.partition,
-            "cut": self._cut,
+            # METIS may cut the same graph in another way.
+            "batch_of": torch.from_numpy(self._batch_of),
         }
         return super().state_dict() | {"partition": known}
 
@@ -314,14 +317,11 @@ class PartitionTrainer(Trainer):
         Raises
         ------
         InputError
-            The checkpoint is of another graph, other features or other parts.
+            The checkpoint is of another graph or other features.
         """
-        super().load_state_dict(state)
         known = state["partition"]
-        if known.get("cut") != self._cut:
-            raise InputError(
-                "the checkpoint is of other parts: METIS now cuts the graph in another way"
-            )
+        self._batch_of = known["batch_of"].numpy()
+        super().load_state_dict(state)
         self._settle()  # gives the sums their structure
         self._sums = self._sums.with_tensors(known["sums"])
         tensors = known["tensors"]

@@ -22,10 +22,10 @@ class TrainingResult:
         ``consensus`` is there only with a consensus.
     labels_from : str
         Name of the clustering in ``assignments`` that is ``clusters``.
-    probs : float32 (N, K)
+    probs : float32, or float64 with ``train.precision=float64`` (N, K)
         Y, or the mean Y of the replicas. If ``labels_from`` is ``head``, its arg max is
         ``clusters``.
-    embedding : float32 (N, d)
+    embedding : as ``probs`` (N, d)
         Input of the head, or the embedding of the consensus.
     graph : Graph
         Pairs of A'.
@@ -61,10 +61,25 @@ class TrainingResult:
 
 
 def empty_clusters(
-    clusters: np.ndarray, asked: int, remedy: str = "more train.restarts or another train.lr"
+    clusters: np.ndarray, asked: int, labels_from: str, remedy: str | None = None
 ) -> list[str]:
-    """Return one warning if some clusters are empty, else none; ``remedy`` is the advice in it."""
+    """Return one warning if some clusters are empty, else none.
+
+    Parameters
+    ----------
+    clusters : int64 (N,)
+    asked : int
+        K.
+    labels_from : str
+        As in `TrainingResult`.
+    remedy : str, optional
+        Advice of a baseline.
+    """
     found = len(np.unique(clusters))
+    if remedy is None and labels_from in ("kmeans", "code"):
+        remedy = "a lower model.num_clusters, as fewer groups of nodes differ"
+    elif remedy is None:
+        remedy = "more train.restarts or another train.lr"
     if found == asked:
         return []
     return [f"{asked} clusters asked for, {found} found: the others are empty; try {remedy}"]

@@ -21,6 +21,7 @@ from user_dgl.runtime.device import device_name
 from user_dgl.runtime.streams import Stream, stream_rng, torch_generator
 from user_dgl.structure.candidates import draw_candidates, merge_candidates
 from user_dgl.structure.learned_adjacency import LearnedAdjacency, replace_theta
+from user_dgl.training.checkpoint import check_view
 from user_dgl.training.graph_trainer import GraphTrainer
 from user_dgl.training.hooks import Hooks
 from user_dgl.training.loop import (
@@ -230,9 +231,6 @@ class Trainer(GraphTrainer):
             labels_from = "consensus"
             assignments[labels_from] = clusters
             weight = torch.stack(final.weights).mean(0)
-        remedy = "more train.restarts or another train.lr"
-        if labels_from in ("kmeans", "code"):
-            remedy = "a lower model.num_clusters, as fewer groups of nodes differ"
         structure = self.model.structure
         if not config.learns_structure:
             # The view may be smoothed with a power of these weights.
@@ -252,7 +250,7 @@ class Trainer(GraphTrainer):
             engine=self.engine,
             device=device_name(self.device),
             epoch_seconds=list(progress.epoch_seconds),
-            warnings=empty_clusters(clusters, probs.shape[1], remedy),
+            warnings=empty_clusters(clusters, probs.shape[1], labels_from),
         )
 
     # -----------------------------------------------------------------------------------------
@@ -327,12 +325,7 @@ class Trainer(GraphTrainer):
                 "the checkpoint is of other features or weights of edges: the data have changed "
                 "since"
             )
-        made_on = state.get("view")  # None in checkpoints of 0.3.0
-        if made_on is not None and self.view is not None and made_on != self.view.name:
-            raise InputError(
-                f"the checkpoint is of another view of the features, {made_on}, than the one that "
-                f"this machine chooses, {self.view.name}: start anew with overwrite=true"
-            )
+        check_view(state, None if self.view is None else self.view.name)
         pairs = Graph.from_keys(self.graph.num_nodes, state["structure"]["keys"].numpy())
         pairs = pairs.weighted_like(self.graph)
         if not np.array_equal(pairs.keys[state["structure"]["observed"].numpy()], self.graph.keys):
