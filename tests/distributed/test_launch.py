@@ -59,7 +59,7 @@ def test_two_processes_do_what_one_does(alone, tmp_path):
             "expected at least one for each of the 900 blocks",
             marks=pytest.mark.slow,
         ),
-        ("train.lr=1e30", 3, "loss is not finite"),
+        ("loss.npsi_weight=1e308", 3, "loss is not finite"),
     ],
 )
 def test_a_fault_ends_all_with_its_status_and_one_message(tmp_path, override, status, message):
