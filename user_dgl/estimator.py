@@ -373,7 +373,8 @@ class USERClustering(ClusterMixin, BaseEstimator):
             raise InputError(
                 f"pairs: nodes {ends.min()}..{ends.max()}, and the fit had 0..{num_nodes - 1}"
             )
-        return row_dots(normalize(self.embedding_), *ends.T)
+        cosine = row_dots(normalize(self.embedding_.astype(np.float64)), *ends.T)
+        return np.clip(cosine, -1, 1)
 
     def _settings(self) -> Config:
         """Resolve the settings of a fit, and warn about those without effect."""

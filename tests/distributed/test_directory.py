@@ -48,13 +48,16 @@ def test_files_of_a_partition(parts, capsys):
 def test_training_from_parts_equals_training_from_data(parts, tmp_path):
     launch = [sys.executable, str(TOOLS / "launch.py"), "--nproc", "2", "--", "train"]
     outcomes = []
-    for name, more in (("whole", ()), ("parts", (f"distributed.partition={parts}",))):
+    for name, more in (("whole", ()), ("parts", (f"distributed.partition={parts.name}",))):
         run_dir = tmp_path / name
         done = subprocess.run(
             [*launch, CONFIG, *DATA, *more, "eval.floors=false", f"output_dir={run_dir}"],
-            capture_output=True, text=True, cwd=ROOT,
+            capture_output=True, text=True, cwd=parts.parent,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+        # The settings repeat the run from any folder.
+        made = load_config(run_dir / "config.yaml").distributed.partition
+        assert made == (str(parts) if more else None)
         result = json.loads((run_dir / "result.json").read_text())
         for key in ("seconds_per_epoch", "seconds_total", "peak_memory_mb", "stages", "ranks"):
             result.pop(key)

@@ -153,6 +153,11 @@ def test_entries_are_left_as_they_were():
     assert v.tolist() == [0, 1, 0]
 
 
+def test_more_nodes_than_keys_of_pairs():
+    with pytest.raises(InputError, match="at most 3037000499 are possible"):
+        Graph.from_edges(4_000_000_000, [0], [3_999_999_999])
+
+
 @pytest.mark.parametrize(
     ("u", "v"),
     [([0], [3]), ([3], [0]), ([-1], [0]), ([0, 1], [1, -5]), ([3], [3]), ([2**62], [0])],

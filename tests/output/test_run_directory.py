@@ -12,7 +12,9 @@ from graphs import random_graph
 
 from user_dgl.config import load_config
 from user_dgl.errors import InputError
+from user_dgl.graph import Graph
 from user_dgl.output.run_directory import RunDirectory
+from user_dgl.runtime.files import write_atomically
 
 CONFIG = load_config(None, ["model.num_clusters=3"])
 
@@ -192,6 +194,20 @@ def test_learned_graph_is_symmetric_scipy_csr(tmp_path):
     assert matrix.format == "csr"
     assert (matrix != matrix.T).nnz == 0
     np.testing.assert_array_equal(run.read_learned_weight(graph), weight)
+
+
+def test_weights_of_no_pairs(tmp_path):
+    graph = Graph.from_edges(5, [], [])[0]
+    run = RunDirectory(tmp_path)
+    run.write_learned_graph(graph, np.empty(0, dtype=np.float32))
+    assert run.read_learned_weight(graph).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["a" * 245, "file/below"])
+def test_names_that_cannot_be_written_are_refused(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_atomically(tmp_path / name, lambda file: None)
 
 
 def test_learned_graph_of_another_run_is_refused(tmp_path):

@@ -590,6 +590,8 @@ def test_no_new_nodes(data, model):
 
 
 def test_score_links(data, model):
+    same = np.repeat(np.arange(len(model.labels_))[:, None], 2, axis=1)
+    assert model.score_links(same).max() <= 1
     scores = model.score_links([[0, 0], [0, 1], [1, 0]])
     assert scores[0] == pytest.approx(1)
     assert scores[1] == scores[2]

@@ -305,6 +305,11 @@ class ShardTrainer(EpochLoop):
             place = torch.searchsorted(wanted, each["pairs"]).clamp_(max=max(len(wanted) - 1, 0))
             here = wanted[place] == each["pairs"] if len(wanted) else place < 0
             places.append((order[place[here]], here))
+        if len(torch.cat([place for place, _ in places]).unique()) < len(wanted):
+            raise InputError(
+                "the checkpoint lacks pairs: it is of processes that were killed while another "
+                "number of them wrote it: start anew with overwrite=true"
+            )
 
         def owned_now(shards: list[torch.Tensor]) -> torch.Tensor:
             """Select the values of the pairs that this rank owns from all shards."""

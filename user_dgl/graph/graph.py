@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike
 from user_dgl.errors import InputError
 
 _INT32_MAX = 2**31 - 1
+# The keys u * N + v of more nodes do not fit int64.
+_MOST_NODES = 3_037_000_499
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ class Graph:
         ------
         InputError
             ``u`` and ``v`` are not two equally long lists of whole numbers, or an end is outside
-            0..num_nodes-1. The weights are not positive, not finite or not as many.
+            0..num_nodes-1, or the keys of so many nodes are no int64. The weights are not positive,
+            not finite or not as many.
 
         >>> graph, cleaning = Graph.from_edges(3, [0, 1, 1], [1, 0, 1])
         >>> graph.num_edges, str(cleaning)
@@ -105,6 +108,8 @@ class Graph:
         >>> Graph.from_edges(3, [0, 1], [1, 2], weight=[10, 30])[0].weight.tolist()
         [0.5, 1.5]
         """
+        if num_nodes > _MOST_NODES:
+            raise InputError(f"a graph of {num_nodes} nodes: at most {_MOST_NODES} are possible")
         first, second = _ids(u), _ids(v)
         if first.shape != second.shape or first.ndim != 1:
             raise InputError(

@@ -43,6 +43,7 @@ _FREE = (
     "train.log_every",
     "train.checkpoint_every",
     "distributed.backend",
+    "distributed.partition",
     "distributed.timeout_s",
 )
 
@@ -362,11 +363,13 @@ class RunDirectory:
         """Read the weight in A' of each pair of ``graph`` (E,)."""
         matrix = self.read_learned_graph()
         self.check_sizes(**{"nodes": graph.num_nodes, "rows of A'": matrix.shape[0]})
+        if not graph.num_edges:
+            return np.zeros(0, dtype=matrix.dtype)  # SciPy gives a matrix of one row
         src, dst = graph.src.numpy().astype(np.int64), graph.dst.numpy().astype(np.int64)
         return np.asarray(matrix[src, dst]).ravel()
 
     def read_learned_pairs(self) -> tuple[Graph, np.ndarray]:
-        """Read the pairs of A' and their weights (P,) float32."""
+        """Read the pairs of A' and their weights (P,)."""
         matrix = sp.triu(self.read_learned_graph(), format="csr")
         matrix.sort_indices()
         src = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -12,6 +12,7 @@ from user_dgl.baselines import BASELINES, resolve_baseline
 from user_dgl.clustering.num_clusters import asks_edges
 from user_dgl.config import Config
 from user_dgl.config.data import NOISE_KINDS
+from user_dgl.config.paths import user_path
 from user_dgl.data import AttributedGraph, data_root, load_data
 from user_dgl.errors import InputError
 from user_dgl.features.columns import rows_differ
@@ -78,8 +79,13 @@ class Inputs:
         """Return settings that repeat the run from any working directory."""
         root = str(data_root(self.asked.data).resolve())
         data = dataclasses.replace(self.asked.data, root=root)
-        folder = os.path.abspath(output_dir)
-        return dataclasses.replace(self.asked, output_dir=folder, data=data)
+        folder, distributed = os.path.abspath(output_dir), self.asked.distributed
+        if distributed.partition is not None:
+            parts = user_path(distributed.partition, "distributed.partition").resolve()
+            distributed = dataclasses.replace(distributed, partition=str(parts))
+        return dataclasses.replace(
+            self.asked, output_dir=folder, data=data, distributed=distributed
+        )
 
     def summary(self, engine: str, output_dir: Path) -> str:
         """Describe in one line what is trained."""

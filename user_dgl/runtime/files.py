@@ -4,6 +4,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        aside.unlink(missing_ok=True)
+        # Where it could not be made, it cannot be removed either.
+        with suppress(OSError):
+            aside.unlink()
 
 
 def check_writable(folder: Path) -> None:

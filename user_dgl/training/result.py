@@ -29,7 +29,7 @@ class TrainingResult:
         Input of the head, or the embedding of the consensus.
     graph : Graph
         Pairs of A'.
-    weight : float32 (P,)
+    weight : float32, or float64 with ``train.precision=float64`` (P,)
         Weights of A'. With a consensus and one A' for each replica, the mean of their weights.
     observed : bool (P,)
         Whether the pair is an observed edge.
