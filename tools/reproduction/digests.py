@@ -19,7 +19,7 @@ def cell_digests(cell, config: Config, content: str | None = None) -> tuple[str,
     config : Config
         Its settings.
     content : str, optional
-        Of `reproduction.input_digest.content_digest`. The digest of the code is of it too.
+        Of `reproduction.input_digest.content_digests`. The digest of the code is of it too.
     """
     if config.model.kind != "user":
         # Imported here because it imports torch, which takes seconds that other tables do not need.
