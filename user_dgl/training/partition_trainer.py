@@ -38,9 +38,9 @@ class PartitionTrainer(Trainer):
     def build_on(self, pairs: Graph, observed: torch.Tensor) -> None:
         """Cut the graph into parts, then build model, optimiser and the values the parts share."""
         # The cut comes first, so that the memory of METIS is free before the model needs it.
-        partition, seed = self.config.train.partition, self.config.seed
-        num_parts = min(partition.num_parts, pairs.num_nodes)
         if self._batch_of is None:
+            partition, seed = self.config.train.partition, self.config.seed
+            num_parts = min(partition.num_parts, pairs.num_nodes)
             part_of = metis_assignment(pairs, num_parts, seed)
             self._batch_of = grouped(part_of, num_parts, partition.parts_per_batch, seed)
         self._parts = parts_of(pairs, self._batch_of, int(self._batch_of.max()) + 1)
